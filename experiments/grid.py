@@ -19,8 +19,8 @@ from deepcfr.abstraction.make import make_abstraction
 from deepcfr.config import UNREAD, AnyConfig, RunConfig, RuntimeConfig, SolveConfig, settings_by_name
 from deepcfr.errors import CheckpointError
 from deepcfr.evaluation.limits import refusal
-from deepcfr.games.ladder import LadderRules
-from deepcfr.games.ladder_game import can_be_listed
+from deepcfr.games.bet_size_game import can_be_listed
+from deepcfr.games.bet_sizes import BetSizeRules
 from deepcfr.games.presets import cards_of, is_poker, load_rules
 from deepcfr.runs.checkpoint import save_checkpoint
 from deepcfr.runs.folder import RunFolder
@@ -105,7 +105,7 @@ def is_complete(run: RunFolder) -> bool:
     if not lines or not finished_at(run.config, lines[-1]):
         return False
     source = run.source
-    unlisted = isinstance(source, LadderRules) and not can_be_listed(source)
+    unlisted = isinstance(source, BetSizeRules) and not can_be_listed(source)
     out_of_reach = unlisted or (is_poker(source) and refusal(cards_of(source)) is not None)
     return "evaluation" in lines[-1] or out_of_reach
 

@@ -5,9 +5,9 @@
     python -m experiments.model_cards hunl-200 --results hunl_200_model.json
 
 A model of a game without exact evaluation is measured by matches against scripted styles and `--rivals` (runs of the same
-game), by the first seat's value, and by a local best response; a bot of a raise ladder by matches against scripted and its
-own styles, a local best response, its memory and the time of its answers. The rows of such a card are also in
-experiments/results.
+game), by the first seat's value, and by a local best response; a bot of a game with bet sizes by matches against
+scripted and its own styles, a local best response, its memory and the time of its answers. The rows of such a card are
+also in experiments/results.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from deepcfr.evaluation.match import sampled_match
 from deepcfr.evaluation.match.boards import dealer_value
 from deepcfr.evaluation.match.tournament import TournamentTerms
 from deepcfr.files import json_bytes, write_atomically
-from deepcfr.games.ladder import LadderRules
-from deepcfr.games.ladder_game import LadderPoker
+from deepcfr.games.bet_size_game import BetSizePoker
+from deepcfr.games.bet_sizes import BetSizeRules
 from deepcfr.games.rules import PokerRules
 from deepcfr.machine import resident_memory
 from deepcfr.play.hand import Hand
@@ -42,7 +42,7 @@ ROOT = Path(__file__).parents[1]
 MODELS, RESULTS = ROOT / "models", ROOT / "experiments" / "results"
 STYLES = ("uniform", "call")
 DEALS, SEED, THREADS = 1_000_000, 0, 2
-LADDER_DEALS, LADDER_STYLES, ANSWER_HANDS = 200_000, ("deterministic", "aggressive", "tight"), 200
+BET_SIZE_DEALS, BET_SIZE_STYLES, ANSWER_HANDS = 200_000, ("deterministic", "aggressive", "tight"), 200
 
 
 def main() -> None:
@@ -68,7 +68,7 @@ def card(path: Path, options: argparse.Namespace) -> str:
     """The card of one model."""
     run = RunFolder.open(path)
     policy, solver = run.load_policy("own", print)
-    measure = _of_ladder if isinstance(policy.game, LadderPoker) else _of_listed
+    measure = _of_bet_sizes if isinstance(policy.game, BetSizePoker) else _of_listed
     rows = [
         ("game", f"{run.source.name}, measured in {policy.game.milli_unit}"),
         ("policy", f"{policy.kind} after {solver.iteration} iterations, {solver.nodes_touched:,} nodes touched"),
@@ -82,7 +82,7 @@ def card(path: Path, options: argparse.Namespace) -> str:
 
 def _has_exact(path: Path) -> bool:
     source = RunFolder.open(path).source
-    return not isinstance(source, LadderRules) and not (isinstance(source, PokerRules) and refusal(source))
+    return not isinstance(source, BetSizeRules) and not (isinstance(source, PokerRules) and refusal(source))
 
 
 def _of_listed(path: Path, policy: Policy, options: argparse.Namespace) -> Iterator[tuple[str, str]]:
@@ -119,21 +119,21 @@ def _by_matches(path: Path, policy: Policy, options: argparse.Namespace) -> Iter
         write_atomically(RESULTS / options.results, json_bytes(found))
 
 
-def _of_ladder(path: Path, policy: Policy, options: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    unit, terms = policy.game.milli_unit, TournamentTerms(hands=LADDER_DEALS, seed=SEED, threads=THREADS)
+def _of_bet_sizes(path: Path, policy: Policy, options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    unit, terms = policy.game.milli_unit, TournamentTerms(hands=BET_SIZE_DEALS, seed=SEED, threads=THREADS)
     found: dict[str, Any] = {"environment": json.loads((path / "environment.json").read_text()), "matches": {}}
     found["answers"] = answers = _answer_times(policy)
     found["resident_bytes"] = resident_memory()  # before rivals are loaded
     others: list[tuple[str, Policy]] = [
         *((f"scripted:{style}", scripted_policy(style, policy.game)) for style in (*STYLES, "raise")),
-        *((f"{style}:{path.name}", styled(policy, style)) for style in LADDER_STYLES),
+        *((f"{style}:{path.name}", styled(policy, style)) for style in BET_SIZE_STYLES),
     ]
     others += [(_title(rival), RunFolder.open(rival).load_policy("own", print)[0]) for rival in options.rivals]
     for name, other in others:
         match = terms.play(policy, other)
         found["matches"][name] = match.facts()
         value = f"{match.value:+.0f} ± {match.interval:.0f} {unit}"
-        yield f"gains against `{name}`", f"{value}, {LADDER_DEALS:,} duplicate deals, seed {SEED}"
+        yield f"gains against `{name}`", f"{value}, {BET_SIZE_DEALS:,} duplicate deals, seed {SEED}"
     yield "an answer takes", f"{answers['median_ms']:.1f} ms in the median, {answers['most_ms']:.0f} ms at most"
     yield "memory", f"{found['resident_bytes'] / 1e9:.2f} GB resident, with Python and the libraries"
     bound = local_best_response(policy, options.boards, SEED, threads=THREADS)

@@ -9,7 +9,7 @@ import numpy as np
 import pyspiel
 import torch
 
-from deepcfr.games.ladder import LadderRules
+from deepcfr.games.bet_sizes import BetSizeRules
 from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.policies.base import Policy
@@ -46,7 +46,7 @@ def small_fhp(
 Place = tuple[int, bytes]  # a node and the cards in view
 
 
-def no_limit_holdem(rules: PokerRules | LadderRules, stacks: tuple[int, int]) -> pyspiel.Game:
+def no_limit_holdem(rules: PokerRules | BetSizeRules, stacks: tuple[int, int]) -> pyspiel.Game:
     """Hold'em with the blinds and caps of `rules`, in which every size of raise is an action."""
     return pyspiel.load_game(
         "universal_poker",

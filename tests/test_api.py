@@ -27,12 +27,12 @@ from deepcfr import (
     train,
 )
 from deepcfr.config import SearchConfig
-from deepcfr.games.ladder import LADDERS
-from deepcfr.games.ladder_game import LadderGame
+from deepcfr.games.bet_size_game import ImplicitPoker
+from deepcfr.games.bet_sizes import BET_SIZE_GAMES
 from deepcfr.policies.query import query
 from deepcfr.policies.styles import scripted_policy
 
-LADDER = Agent(scripted_policy("call", LadderGame(LADDERS["hunl-ladder"])))
+BET_SIZES = Agent(scripted_policy("call", ImplicitPoker(BET_SIZE_GAMES["hunl-ladder"])))
 
 
 @pytest.fixture(scope="module")
@@ -64,13 +64,13 @@ def test_ranges_are_the_answers_of_every_hand(fhp: Agent) -> None:
         assert found.reach[:, h] == pytest.approx([dealer, blind], rel=1e-4)
 
 
-def test_raise_ladder_games_are_asked_in_the_same_way() -> None:
-    assert LADDER.act("As Kd", "Qs 7h 2c", "r4 c/")["check"] == 1
-    found = LADDER.ranges("r4 c/", "Qs 7h 2c")
+def test_bet_size_games_are_asked_in_the_same_way() -> None:
+    assert BET_SIZES.act("As Kd", "Qs 7h 2c", "r4 c/")["check"] == 1
+    found = BET_SIZES.ranges("r4 c/", "Qs 7h 2c")
     assert found.reach[0].max() == 0  # it only calls
     assert found.reach[1].min() == 1
     with pytest.raises(GameError, match="more than 200,000 nodes: networks, search and exact evaluation"):
-        exploitability(LADDER)
+        exploitability(BET_SIZES)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from command_line import deepcfr, problem
 from deepcfr.cli import parse_command
 from deepcfr.config import load_any_config
-from deepcfr.games.ladder import LADDERS
+from deepcfr.games.bet_sizes import BET_SIZE_GAMES
 from deepcfr.runs import record
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.listing import model_facts, read_card
@@ -37,7 +37,7 @@ def test_every_shipped_model_is_listed_with_its_figures_and_its_card() -> None:
         assert f"--config models/{path.name}/config.toml --out runs/{path.name}`" in card["recipe"]
         assert facts["command"] in card["made with"]
         assert card["size"].startswith(f"{facts['size'] / 1e6:.2f} MB")
-        if facts["game"] in ("hulh", *LADDERS):  # no exact evaluation
+        if facts["game"] in ("hulh", *BET_SIZE_GAMES):  # no exact evaluation
             assert facts["nash_conv"] is None
             stated = "{:g} ± {:g} mbb/g".format(*facts["at_least"])
             assert card["a local best response gains"].startswith(f"{stated} a seat")

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import torch
 
+from bet_size_games import TWO_ROUNDS, random_table
 from command_line import deepcfr, problem
-from deepcfr.games.ladder import LadderRules
-from deepcfr.games.ladder_game import LadderGame
+from deepcfr.games.bet_size_game import ImplicitPoker
+from deepcfr.games.bet_sizes import BetSizeRules
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
 from deepcfr.play.costs import Costs, review_seats
@@ -21,7 +22,6 @@ from deepcfr.policies.base import Policy
 from deepcfr.policies.styles import scripted_policy
 from deepcfr.types import Infosets
 from histories import parse_histories
-from ladder_games import TWO_ROUNDS, random_table
 
 LIMIT = """variant = 'FT'
 antes = [0, 0]
@@ -41,8 +41,8 @@ min_bet = 0.50
 starting_stacks = [64.10, 50.00]
 actions = ['d dh p1 ????', 'd dh p2 AcAs', 'p2 cbr 1.25', 'p1 f']
 """
-HOLDEM = LadderRules(
-    name="ladder", stack=10_000, ladder=((250,), (50,)), measure=("chips", "pot"), max_raises=(2, 2),
+HOLDEM = BetSizeRules(
+    name="bet_sizes", stack=10_000, bet_sizes=((250,), (50,)), measure=("chips", "pot"), max_raises=(2, 2),
     all_in=(True, True), blinds=(50, 100), first_player=(0, 1), num_ranks=13, num_suits=4, hole_cards=2,
     board_cards=(0, 3), unit_chips=100, unit="big blinds", milli_unit="mbb/g",
 )  # fmt: skip
@@ -158,20 +158,20 @@ def test_games_that_have_no_histories(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_stacks_that_are_not_the_agents_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = scripted_policy("call", LadderGame(HOLDEM))
+    policy = scripted_policy("call", ImplicitPoker(HOLDEM))
     monkeypatch.setattr("deepcfr.runs.players.load_players", lambda *_args, **_more: [policy])
     flop = NO_LIMIT + "_board_cards = [0, 3]\n"
     (hand,) = deepcfr("review", "any", write(tmp_path, flop), "--json").json["hands"]
     assert [player["seat"] for player in hand["players"]] == ["dealer"]
     short = write(tmp_path, flop.replace("50.00]", "40.00]"))
     assert problem(deepcfr("review", "any", short)) == (
-        "Hand 1 has starting_stacks = [64.10, 40.00], but in ladder the shorter one is 50."
+        "Hand 1 has starting_stacks = [64.10, 40.00], but in bet_sizes the shorter one is 50."
     )
 
 
 def test_a_bet_of_the_opponent_that_the_agent_never_makes_counts_as_the_one_it_is_translated_to() -> None:
     """A raise to 10 chips is above the largest of the agent, 8, so it stands for that one; a raise to 8 is its own."""
-    policy = random_table(4, LadderGame(TWO_ROUNDS))
+    policy = random_table(4, ImplicitPoker(TWO_ROUNDS))
     own, other = (played(policy, 1, 0, (0,), (), (total, 0)) for total in (8, 10))
     holes = free_holes(own.rules, (0,))
     assert np.ptp(own.chances(holes)) > 0
@@ -180,7 +180,7 @@ def test_a_bet_of_the_opponent_that_the_agent_never_makes_counts_as_the_one_it_i
 
 def test_a_raise_that_the_agents_game_has_no_room_for_says_nothing_of_the_opponents_cards() -> None:
     """The agent's game has two raises in a round; the third one, of the dealer, is as likely with every hand."""
-    policy = random_table(4, LadderGame(TWO_ROUNDS))
+    policy = random_table(4, ImplicitPoker(TWO_ROUNDS))
     hand = played(policy, 1, 0, (0,), (), (4, 8, 12, 0))
     holes = free_holes(hand.rules, (0,))
     assert np.ptp(hand.chances(holes, 1)) > 0
@@ -188,7 +188,7 @@ def test_a_raise_that_the_agents_game_has_no_room_for_says_nothing_of_the_oppone
 
 
 def test_the_value_of_a_last_call_is_exact_after_such_a_bet() -> None:
-    policy = random_table(4, LadderGame(TWO_ROUNDS))
+    policy = random_table(4, ImplicitPoker(TWO_ROUNDS))
     actions = (10, 1, 1, 16, 1)  # the dealer raises to 10, and puts in the rest when it is checked to
     hand = played(policy, 1, 0, (0,), (5,), actions)
     costs = Costs(policy)

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from deepcfr.errors import DeepCFRError
 from deepcfr.games.acpc_definition import parse_game_definition
-from deepcfr.games.ladder import LADDERS, read_ladder
-from deepcfr.games.ladder_game import LadderGame
+from deepcfr.games.bet_size_game import ImplicitPoker
+from deepcfr.games.bet_sizes import BET_SIZE_GAMES, read_bet_sizes
 from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS
 from deepcfr.policies.base import UniformPolicy
@@ -38,9 +38,9 @@ from web_site import MODELS, agent, client
 
 SOME, ALL = 120, 1_250
 AMOUNTS = [pytest.param(SOME, id="some"), pytest.param(ALL, id="all", marks=pytest.mark.long)]
-LADDER = """\
+BET_SIZES = """\
 stack = 2_000
-ladder = [[200, 400], [50, 100], [50, 100], [100]]
+bet_sizes = [[200, 400], [50, 100], [50, 100], [100]]
 measure = ["chips", "pot", "pot", "pot"]
 max_raises = [2, 2, 2, 1]
 all_in = [false, false, true, true]
@@ -131,14 +131,14 @@ def test_game_definitions(amount: int) -> None:
 
 
 @pytest.mark.parametrize("amount", AMOUNTS)
-def test_ladder_files(amount: int, tmp_path: Path) -> None:
+def test_bet_size_files(amount: int, tmp_path: Path) -> None:
     path = tmp_path / "fuzzed.toml"
 
     def read(text: str) -> None:
         path.write_bytes(text.encode("utf-8", "surrogatepass"))
-        read_ladder(path)
+        read_bet_sizes(path)
 
-    fuzz(amount, damaged(LADDER), read)
+    fuzz(amount, damaged(BET_SIZES), read)
 
 
 @pytest.mark.parametrize("amount", AMOUNTS)
@@ -163,7 +163,7 @@ def test_hand_histories(amount: int) -> None:
 @pytest.mark.parametrize("amount", AMOUNTS)
 def test_lines_of_the_dealer_protocol(amount: int) -> None:
     limit = ProtocolAgent(UniformPolicy(load_game("fhp")), 0)
-    free = ProtocolAgent(scripted_policy("uniform", LadderGame(LADDERS["hunl-ladder"])), 0)
+    free = ProtocolAgent(scripted_policy("uniform", ImplicitPoker(BET_SIZE_GAMES["hunl-ladder"])), 0)
 
     def read(text: str) -> None:
         parse_match_state(text)
@@ -196,7 +196,7 @@ def damaged_object(draw: st.DrawFn, good: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("amount", AMOUNTS)
 def test_answers_of_slumbot(amount: int) -> None:
-    rules = slumbot_rules(scripted_policy("uniform", LadderGame(LADDERS["hunl-ladder"])))
+    rules = slumbot_rules(scripted_policy("uniform", ImplicitPoker(BET_SIZE_GAMES["hunl-ladder"])))
     fuzz(amount, damaged_object(ANSWER), lambda answer: read_answer(rules, answer, 0))
 
 

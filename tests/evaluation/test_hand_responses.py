@@ -1,4 +1,4 @@
-"""Local best response in ladder games: deal by deal what a plain player does, and less than a best response gains."""
+"""Local best response by hands: deal by deal what a plain player does, and less than a best response gains."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ import numpy as np
 import pytest
 import torch
 
+from bet_size_games import ONE_ROUND, TWO_ROUNDS, Enumeration, all_deals, random_table, rows_at
 from command_line import deepcfr, problem
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation import check_down
 from deepcfr.evaluation.hand_responses import Responder, ResponderHand
 from deepcfr.evaluation.local_best_response import DEFAULT_HANDS, LocalBestResponse, local_best_response
-from deepcfr.games.betting import CALL, FOLD, FOLDED, NOT_TERMINAL
-from deepcfr.games.ladder import LADDERS, LadderRules
-from deepcfr.games.ladder_betting import (
+from deepcfr.games.bet_size_betting import (
     ACTOR,
+    BET,
     CHIPS,
     ENDED,
     ROUND,
-    RUNG,
     advance,
     first_positions,
     gain,
     legal_actions,
     raise_total,
 )
-from deepcfr.games.ladder_game import LadderGame, ListedLadder, SteppedState
+from deepcfr.games.bet_size_game import BetSizeState, ExplicitPoker, ImplicitPoker
+from deepcfr.games.bet_sizes import BET_SIZE_GAMES, BetSizeRules
+from deepcfr.games.betting import CALL, FOLD, FOLDED, NOT_TERMINAL
 from deepcfr.games.presets import load_game
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.mixture import ensemble
 from deepcfr.policies.styles import scripted_policy, styled
 from deepcfr.rng import addressed_uniforms
 from deepcfr.sampling.traversal_tree import showdowns
-from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration, all_deals, random_table, rows_at
 
 
 def bound(policy: Policy, hands: int, seed: int = 0, **ways: Any) -> LocalBestResponse:
@@ -90,11 +90,11 @@ class Plain:
         """The mean gain after the opponent's action, if nobody bets after it."""
         round_, alive = int(position[ROUND]), self.alive(int(position[ROUND]))
         total = 0.0
-        for action in np.flatnonzero(legal_actions(self.game.ladder, position[None])[0]).tolist():
+        for action in np.flatnonzero(legal_actions(self.game.bets, position[None])[0]).tolist():
             weights = {card: weight * self.strategy(card, position)[action] for card, weight in alive.items()}
             if sum(weights.values()) > 0:
                 after = position.copy()
-                advance(self.game.ladder, after, action)
+                advance(self.game.bets, after, action)
                 total += sum(weights.values()) * self.mean(after, round_, weights)
         return total / sum(alive.values())
 
@@ -103,15 +103,15 @@ class Plain:
         round_, alive = int(position[ROUND]), self.alive(int(position[ROUND]))
         mine, other = position[CHIPS + self.seat], position[CHIPS + 1 - self.seat]
         values: dict[int, float] = {}
-        for action in np.flatnonzero(legal_actions(self.game.ladder, position[None])[0]).tolist():
+        for action in np.flatnonzero(legal_actions(self.game.bets, position[None])[0]).tolist():
             if action == FOLD:
                 values[action] = -mine * sum(alive.values())
             elif action == CALL:
                 values[action] = max(mine, other) * sum(w * self.odds(card, round_) for card, w in alive.items())
             else:
-                total = raise_total(self.game.ladder, position, action - RUNG)
+                total = raise_total(self.game.bets, position, action - BET)
                 after = position.copy()
-                advance(self.game.ladder, after, action)
+                advance(self.game.bets, after, action)
                 values[action] = 0.0
                 for card, weight in alive.items():
                     folds = self.strategy(card, after)[FOLD]
@@ -132,7 +132,7 @@ def plain_gain(policy: Policy, responder: Responder, number: int, seat: int) -> 
     chance = addressed_uniforms(responder._actions, torch.tensor([number]), torch.arange(30)).numpy()
     player = Plain(policy, int(cards[0, seat]), seat, cards[0, 2:].tolist())
     hand = ResponderHand(responder, cards[0], seat, {})
-    position, step, gained = first_positions(game.ladder, 1)[0], 0, 0.0
+    position, step, gained = first_positions(game.bets, 1)[0], 0, 0.0
     while position[ENDED] == NOT_TERMINAL:
         round_ = int(position[ROUND])
         before = player.mean(position, round_, player.alive(round_))
@@ -140,16 +140,16 @@ def plain_gain(policy: Policy, responder: Responder, number: int, seat: int) -> 
             wanted = np.full(game.encoding.num_actions, -np.inf)
             for choice, value in player.values(position).items():
                 wanted[choice] = value
-            np.testing.assert_allclose(hand.values(SteppedState(game, position)), wanted, atol=1e-12)
-            advance(game.ladder, position, player.act(position))
+            np.testing.assert_allclose(hand.values(BetSizeState(game, position)), wanted, atol=1e-12)
+            advance(game.bets, position, player.act(position))
             after = player.mean(position, round_, player.alive(round_))
         else:
             after = player.mean_after(position)
             row = rows_at(policy, position[None], cards)[0]
             action = int((np.cumsum(row) <= chance[step] * row.sum()).sum())
             player.watch(position, action)
-            hand.range *= hand.strategies(SteppedState(game, position))[:, action]
-            advance(game.ladder, position, action)
+            hand.range *= hand.strategies(BetSizeState(game, position))[:, action]
+            advance(game.bets, position, action)
         gained += after - before
         step += 1
     return gained / game.rules.unit_chips
@@ -163,13 +163,13 @@ def every_play(
         yield 1.0, seen, position
     elif position[ACTOR] == player.seat:
         after = position.copy()
-        advance(player.game.ladder, after, player.act(position))
+        advance(player.game.bets, after, player.act(position))
         yield from every_play(player, own, after, [*seen, 0.0])
     else:
         row, before = player.strategy(own, position), player.range
         for action in np.flatnonzero(row).tolist():
             after = position.copy()
-            advance(player.game.ladder, after, action)
+            advance(player.game.bets, after, action)
             player.watch(position, action)
             uniform = (row[:action].sum() + row[action] / 2) / row.sum()
             for probability, uniforms, end in every_play(player, own, after, [*seen, uniform]):
@@ -178,8 +178,8 @@ def every_play(
 
 
 @pytest.mark.parametrize("rules", [ONE_ROUND, replace(TWO_ROUNDS, num_ranks=2)], ids=["one round", "two rounds"])
-def test_gains_without_luck_have_the_mean_of_the_payoffs_and_vary_less(rules: LadderRules) -> None:
-    policy = random_table(4, LadderGame(rules))
+def test_gains_without_luck_have_the_mean_of_the_payoffs_and_vary_less(rules: BetSizeRules) -> None:
+    policy = random_table(4, ImplicitPoker(rules))
     game, responder = policy.game, Responder(policy, tuple(range(rules.num_rounds)), seed=0)
     deals = all_deals(game)
     results = showdowns(deals, 1, rules.num_suits)
@@ -187,7 +187,7 @@ def test_gains_without_luck_have_the_mean_of_the_payoffs_and_vary_less(rules: La
         weights, gains, payoffs = [], [], []
         for cards, result in zip(deals, results.tolist(), strict=True):
             player = Plain(policy, int(cards[seat]), seat, cards[2:].tolist())
-            start, own = first_positions(game.ladder, 1)[0], int(cards[1 - seat])
+            start, own = first_positions(game.bets, 1)[0], int(cards[1 - seat])
             for probability, uniforms, end in every_play(player, own, start, []):
                 weights.append(probability / len(deals))
                 gains.append(ResponderHand(responder, cards, seat, {}).play(uniforms.__getitem__, result))
@@ -198,8 +198,8 @@ def test_gains_without_luck_have_the_mean_of_the_payoffs_and_vary_less(rules: La
 
 
 @pytest.mark.parametrize("rules", [ONE_ROUND, TWO_ROUNDS], ids=["one round", "two rounds"])
-def test_it_plays_every_deal_as_the_plain_player(rules: LadderRules) -> None:
-    policy = random_table(3, LadderGame(rules))
+def test_it_plays_every_deal_as_the_plain_player(rules: BetSizeRules) -> None:
+    policy = random_table(3, ImplicitPoker(rules))
     responder = Responder(policy, tuple(range(rules.num_rounds)), seed=7)
     found = [responder.gains(number) for number in range(40)]
     wanted = [tuple(plain_gain(policy, responder, number, seat) for seat in (0, 1)) for number in range(40)]
@@ -208,7 +208,7 @@ def test_it_plays_every_deal_as_the_plain_player(rules: LadderRules) -> None:
 
 
 def test_where_odds_are_from_a_sample_gains_are_those_of_the_cards_as_dealt(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = random_table(1, LadderGame(replace(TWO_ROUNDS, board_cards=(1, 1))))
+    policy = random_table(1, ImplicitPoker(replace(TWO_ROUNDS, board_cards=(1, 1))))
     chips = policy.game.rules.unit_chips
     without = np.array([Responder(policy, (0, 1), seed=0).gains(number) for number in range(20)]) * chips
     assert (without % 1 > 0).any()
@@ -231,7 +231,7 @@ def test_the_gain_is_below_a_best_responses_and_above_nothing() -> None:
 
 def test_against_a_caller_it_bets_what_it_is_ahead_with() -> None:
     """Who always calls never folds, so a raise gains where the odds are above 0, and the largest one the most."""
-    policy = scripted_policy("call", LadderGame(TWO_ROUNDS))
+    policy = scripted_policy("call", ImplicitPoker(TWO_ROUNDS))
     responding, calling = (bound(policy, 300, rounds=rounds) for rounds in ((0, 1), (1,)))
     assert responding.mean > calling.mean + responding.interval > 0
     assert responding.rounds == (0, 1)
@@ -245,7 +245,7 @@ def test_hands_that_hold_a_card_of_the_board_are_only_asked_about_before_it() ->
 
 
 def test_odds_in_holdem_are_those_of_all_runouts() -> None:
-    responder = Responder(UniformPolicy(LadderGame(LADDERS["hunl-ladder"])), (), seed=0)
+    responder = Responder(UniformPolicy(ImplicitPoker(BET_SIZE_GAMES["hunl-ladder"])), (), seed=0)
     holes = responder.holes
     own, other, shared = 700, 41, int(np.flatnonzero((holes == holes[700][0]).any(1))[0])
     flop = (8, 23, 49)
@@ -297,7 +297,7 @@ def test_impossible_requests_are_refused_in_a_sentence(monkeypatch: pytest.Monke
 
 def test_ensembles_are_measured_by_their_averages() -> None:
     """The exact average of a mixture, at computed nodes and at listed ones, is played by the same responder."""
-    members, game = [random_table(1), random_table(2)], ListedLadder(TWO_ROUNDS)
+    members, game = [random_table(1), random_table(2)], ExplicitPoker(TWO_ROUNDS)
     mixed, both = (ensemble(members, rule) for rule in ("mixture", "sum"))
     there = ensemble([random_table(1, game), random_table(2, game)], "mixture")
     found = bound(mixed, 30, seed=2)
@@ -305,7 +305,7 @@ def test_ensembles_are_measured_by_their_averages() -> None:
     assert found.seats != pytest.approx(bound(both, 30, seed=2).seats)
 
 
-def test_the_command_measures_a_ladder_run_by_hands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_measures_a_bet_size_run_by_hands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fields = {name: value for name, value in asdict(TWO_ROUNDS).items() if name != "name"}
     (tmp_path / "two.toml").write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in fields.items()))
     run = ("--out", tmp_path / "run", "--algorithm", "mccfr", "--iterations", 5, "--traversals", 20)
@@ -325,7 +325,7 @@ def test_the_command_measures_a_ladder_run_by_hands(tmp_path: Path, monkeypatch:
     assert exact["mean"] == pytest.approx(many["mean"], abs=2 * many["interval"])
     style = deepcfr("lbr", f"random:{tmp_path / 'run'}", *ways, "--json").json
     assert (style["policy"], style["run"]) == ("uniform", f"random:{tmp_path / 'run'}")
-    assert style["mean"] == pytest.approx(bound(UniformPolicy(LadderGame(TWO_ROUNDS)), 20).mean)
+    assert style["mean"] == pytest.approx(bound(UniformPolicy(ImplicitPoker(TWO_ROUNDS)), 20).mean)
 
 
 def test_hands_are_a_sample_of_what_boards_are_all_of_in_limit_games_too() -> None:

@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
+from bet_size_games import TWO_ROUNDS
 from deepcfr.errors import GameError
+from deepcfr.games.bet_size_game import ImplicitPoker
 from deepcfr.games.cards import cards_text
-from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
 from deepcfr.play.hand import Hand, adjusted_result, decisions, free_holes
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.query import hand_strategy, query
 from deepcfr.policies.styles import scripted_policy
-from ladder_games import TWO_ROUNDS
 
-LADDER = LadderGame(TWO_ROUNDS)
+BET_SIZES = ImplicitPoker(TWO_ROUNDS)
 
 
 def finish(hand: Hand, token: str = "c") -> Hand:
@@ -44,7 +44,7 @@ def test_nothing_is_done_out_of_turn_or_against_the_rules() -> None:
 
 @pytest.mark.parametrize("number", range(6))
 def test_the_same_actions_make_the_same_hand(number: int) -> None:
-    for policy in (UniformPolicy(PokerGame(PRESETS["fhp-mini"])), UniformPolicy(LADDER)):
+    for policy in (UniformPolicy(PokerGame(PRESETS["fhp-mini"])), UniformPolicy(BET_SIZES)):
         hand = finish(Hand(policy, 9, number))  # type: ignore[arg-type]
         again = hand.again()
         assert again.steps == []
@@ -57,8 +57,8 @@ def test_the_same_actions_make_the_same_hand(number: int) -> None:
 
 @pytest.mark.parametrize("token", ["c", "r4", "f"])
 @pytest.mark.parametrize("number", range(4))
-def test_a_ladder_hand_against_every_hand_of_the_agent(token: str, number: int) -> None:
-    hand = finish(Hand(UniformPolicy(LADDER), 5, number), token)
+def test_a_bet_size_hand_against_every_hand_of_the_agent(token: str, number: int) -> None:
+    hand = finish(Hand(UniformPolicy(BET_SIZES), 5, number), token)
     holes = free_holes(hand.rules, (*hand.hole(hand.person), *hand.board))
     assert np.allclose(hand.chances(holes), hand.chances(holes)[0])  # uniform play tells nothing
     wins = hand.wins(holes)
@@ -69,8 +69,8 @@ def test_a_ladder_hand_against_every_hand_of_the_agent(token: str, number: int) 
         assert set(wins) == {hand.won}
 
 
-def test_a_ladder_agent_does_what_its_policy_says() -> None:
-    hand = Hand(scripted_policy("raise", LADDER), 1, 1)
+def test_a_bet_size_agent_does_what_its_policy_says() -> None:
+    hand = Hand(scripted_policy("raise", BET_SIZES), 1, 1)
     assert not hand.persons_turn
     assert hand.act_for_agent().token == "r2"
     assert [choice.token for choice in hand.choices()] == ["f", "c", "r4", "r5", "r6", "a"]
@@ -80,9 +80,9 @@ def test_a_ladder_agent_does_what_its_policy_says() -> None:
     assert hand.chances(free_holes(hand.rules, hand.hole(1))).tolist() == [1.0] * 5
 
 
-def test_a_person_may_raise_by_any_legal_size_against_a_ladder_agent() -> None:
+def test_a_person_may_raise_by_any_legal_size_against_a_bet_size_agent() -> None:
     """Whole hands with random sizes: the agent's strategy stays a distribution over legal actions."""
-    random, seen, table = np.random.default_rng(0), set(), UniformPolicy(LADDER)
+    random, seen, table = np.random.default_rng(0), set(), UniformPolicy(BET_SIZES)
     for number in range(200):
         hand = Hand(table, 3, number)
         while not hand.over:
@@ -106,7 +106,7 @@ def test_a_person_may_raise_by_any_legal_size_against_a_ladder_agent() -> None:
 
 
 def test_a_size_out_of_range_is_no_action() -> None:
-    hand = Hand(UniformPolicy(LADDER), 1, 0)
+    hand = Hand(UniformPolicy(BET_SIZES), 1, 0)
     assert hand.sizes == (2.0, 8.0)
     assert [hand.read(text) for text in ("r1.5", "r8.5", "r" + "9" * 400, "rx", "b", "")] == [None] * 6
     assert hand.read("b3") == 6

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from phevaluator import evaluate_cards
 from rich.console import Console
 
+from bet_size_games import TWO_ROUNDS
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.intervals import Score, score_of
+from deepcfr.games.bet_size_game import ImplicitPoker
 from deepcfr.games.cards import cards_text
-from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.play.terminal import amount, cards_markup, play
@@ -25,7 +26,6 @@ from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.query import infosets_with, parse_situation
 from deepcfr.rng import key
 from deepcfr.types import Infosets
-from ladder_games import TWO_ROUNDS
 
 GAMES = {name: PokerGame(rules) for name, rules in PRESETS.items()}
 
@@ -334,5 +334,5 @@ def test_a_mixture_plays_one_of_its_policies_from_the_first_action_of_a_hand_to_
 def test_a_bet_of_a_size_that_the_agent_does_not_know_is_said_to_be_translated() -> None:
     told = "The size of a bet is none that the agent knows, so it was translated."
     for size, said in (("2", False), ("3.5", True)):
-        _, lines = session(UniformPolicy(LadderGame(TWO_ROUNDS)), Script([f"r{size}", *"c" * 20]), 1, 1)
+        _, lines = session(UniformPolicy(ImplicitPoker(TWO_ROUNDS)), Script([f"r{size}", *"c" * 20]), 1, 1)
         assert any(told in line for line in lines) == said

@@ -9,6 +9,8 @@ import pytest
 
 from command_line import deepcfr, problem
 from deepcfr.errors import GameError
+from deepcfr.games.bet_size_game import ImplicitPoker
+from deepcfr.games.bet_sizes import BET_SIZE_GAMES
 from deepcfr.games.betting import (
     CALL,
     FOLD,
@@ -20,8 +22,6 @@ from deepcfr.games.betting import (
     next_state,
     raise_range,
 )
-from deepcfr.games.ladder import LADDERS
-from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.presets import load_game
 from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PRESETS, no_limit
@@ -45,7 +45,7 @@ from deepcfr.protocols.dealer import Terms
 from deepcfr.protocols.hand_history import load_histories
 from deepcfr.protocols.host import HostedTable, Records, host_match
 
-GAME = LadderGame(LADDERS["hunl-ladder"])
+GAME = ImplicitPoker(BET_SIZE_GAMES["hunl-ladder"])
 UNIFORM = scripted_policy("uniform", GAME)
 RULES = real_rules(UNIFORM)
 
@@ -95,7 +95,7 @@ def test_a_bet_between_two_sizes_becomes_either_with_its_probability() -> None:
     assert np.mean([chips == bets[4] for chips in chosen]) == pytest.approx(expected, abs=0.06)
 
 
-DEEP = scripted_policy("uniform", LadderGame(LADDERS["hunl-200"]))  # all-in is a rung of every round
+DEEP = scripted_policy("uniform", ImplicitPoker(BET_SIZE_GAMES["hunl-200"]))  # all-in is a size of every round
 STACK = 20_000
 
 
@@ -194,8 +194,8 @@ def test_a_raise_that_has_no_room_counts_as_the_one_before_or_as_the_largest_bet
 
 def test_an_agent_whose_betting_has_ended_checks_and_calls() -> None:
     """A short stack of its own: the agent's hand is all-in on the flop, the real one goes on."""
-    small = dataclasses.replace(GAME.source, name="short", stack=400, ladder=((200, 400), (100,), (100,), (100,)))
-    agent = ProtocolAgent(scripted_policy("uniform", LadderGame(small)), 0, no_limit(RULES, 20_000))
+    small = dataclasses.replace(GAME.source, name="short", stack=400, bet_sizes=((200, 400), (100,), (100,), (100,)))
+    agent = ProtocolAgent(scripted_policy("uniform", ImplicitPoker(small)), 0, no_limit(RULES, 20_000))
     for text in ("r300r10000c/r12000", "r300r10000c/r12000c/r15000"):
         board = "/8c8dJs" if text.count("/") == 1 else "/8c8dJs/2c"
         move = agent.answer(parse_match_state(f"MATCHSTATE:1:3:{text}:|AsKd{board}"))

@@ -144,7 +144,7 @@ def test_the_environment_of_an_agent_has_its_suits() -> None:
         raw.strategy(agent.policy)
 
 
-def test_an_agent_of_a_raise_ladder_answers_in_its_environment() -> None:
+def test_an_agent_with_bet_sizes_answers_in_its_environment() -> None:
     agent = load("hunl-200")
     env = environment(agent)
     env.reset()

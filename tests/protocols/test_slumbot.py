@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from command_line import deepcfr, problem
 from deepcfr.errors import ConfigError, GameError
-from deepcfr.games.ladder import LADDERS
-from deepcfr.games.ladder_game import LadderGame
+from deepcfr.games.bet_size_game import ImplicitPoker
+from deepcfr.games.bet_sizes import BET_SIZE_GAMES
 from deepcfr.games.presets import load_game
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.styles import scripted_policy
@@ -24,7 +24,7 @@ from deepcfr.protocols.acpc import ProtocolError
 from deepcfr.protocols.slumbot import Slumbot, read_answer, slumbot_rules
 from slumbot_server import Table, serving
 
-UNIFORM = scripted_policy("uniform", LadderGame(LADDERS["hunl-ladder"]))
+UNIFORM = scripted_policy("uniform", ImplicitPoker(BET_SIZE_GAMES["hunl-ladder"]))
 RULES = slumbot_rules(UNIFORM)
 
 
@@ -58,7 +58,7 @@ def test_the_command_reports_the_match(tmp_path: Path) -> None:
     table = Table(seed=3)
     rules = tmp_path / "small.toml"
     rules.write_text(
-        "stack = 20_000\nladder = [[300, 900], [75], [75], [75]]\nmeasure = ['chips', 'pot', 'pot', 'pot']\n"
+        "stack = 20_000\nbet_sizes = [[300, 900], [75], [75], [75]]\nmeasure = ['chips', 'pot', 'pot', 'pot']\n"
         "max_raises = [2, 2, 2, 2]\nall_in = [true, true, true, true]\n"
     )
     made = ("solve", rules, "--algorithm", "mccfr", "--abstraction", "texture", "--iterations", 1)

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 import torch
 
+from bet_size_games import ONE_ROUND, TWO_ROUNDS, decisions, rows_at
 from deepcfr.abstraction.buckets import lossless
 from deepcfr.abstraction.texture import TextureBuckets
 from deepcfr.config import RuntimeConfig, SolveConfig, TabularConfig
 from deepcfr.evaluation.exploitability import exploitability
+from deepcfr.games.bet_size_game import ImplicitPoker
+from deepcfr.games.bet_sizes import BET_SIZE_GAMES
 from deepcfr.games.betting import FOLD
-from deepcfr.games.ladder import LADDERS
-from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.presets import load_game
 from deepcfr.policies.base import Policy, UniformPolicy
@@ -28,14 +29,13 @@ from deepcfr.runs.players import load_players
 from deepcfr.sampling.initial import RANGES, range_buckets, shares, tree_table, win_rates
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.types import Infosets
-from ladder_games import ONE_ROUND, TWO_ROUNDS, decisions, rows_at
 
 PLAIN = TabularConfig(algorithm="mccfr", iterations=3, traversals=50)
 STARTED = replace(PLAIN, initial="win-rates")
 
 
-def ladder_solver(config: TabularConfig) -> MCCFR:
-    game = LadderGame(TWO_ROUNDS)
+def bet_size_solver(config: TabularConfig) -> MCCFR:
+    game = ImplicitPoker(TWO_ROUNDS)
     return MCCFR(game, config)
 
 
@@ -66,7 +66,7 @@ def test_weak_hands_fold_and_strong_ones_raise() -> None:
 
 
 def test_win_rates_by_bucket_know_good_hands() -> None:
-    texture = TextureBuckets(LADDERS["hunl-ladder"].deck)
+    texture = TextureBuckets(BET_SIZE_GAMES["hunl-ladder"].deck)
     rates = win_rates(texture, 20_000)
     aces, trash = (
         int(texture.buckets(0, np.array([hand], np.uint8), np.zeros((1, 0), np.uint8))[0])
@@ -125,8 +125,8 @@ def test_tables_start_from_it(game: str) -> None:
             assert table.sum() == pytest.approx(rows, rel=1e-6)
 
 
-def test_a_ladder_solver_starts_from_it_too() -> None:
-    solver = ladder_solver(STARTED)
+def test_a_bet_size_solver_starts_from_it_too() -> None:
+    solver = bet_size_solver(STARTED)
     for table in solver.arrays().values():
         solver.tables.start(table)
     initial = solver.initial_policy()
@@ -143,8 +143,8 @@ def test_a_ladder_solver_starts_from_it_too() -> None:
     assert first[FOLD] > 0.4  # the lowest card owes a blind
 
 
-@pytest.mark.parametrize("make", [lambda config: MCCFR(load_game("leduc"), config), ladder_solver],
-                         ids=["leduc", "ladder"])  # fmt: skip
+@pytest.mark.parametrize("make", [lambda config: MCCFR(load_game("leduc"), config), bet_size_solver],
+                         ids=["leduc", "bet_sizes"])  # fmt: skip
 def test_off_is_off_to_the_bit_and_on_is_not(make) -> None:  # type: ignore[no-untyped-def]
     found = []
     for config in (PLAIN, replace(PLAIN, initial="uniform"), STARTED):
@@ -201,9 +201,9 @@ def test_the_style_initial_is_what_training_started_from(tmp_path: Path) -> None
     torch.testing.assert_close(loaded.probabilities(infosets), wanted)  # type: ignore[call-arg,arg-type]
 
 
-def test_the_style_initial_of_ladder_policies() -> None:
-    average = ladder_solver(STARTED).average_policy()
-    both = ensemble([average, ladder_solver(STARTED).average_policy()], "sum")
+def test_the_style_initial_of_bet_size_policies() -> None:
+    average = bet_size_solver(STARTED).average_policy()
+    both = ensemble([average, bet_size_solver(STARTED).average_policy()], "sum")
     for policy in (average, styled(average, "tight"), both):
         assert styled(policy, "initial").kind == "initial"
-    assert styled(ladder_solver(PLAIN).average_policy(), "initial").kind == "uniform"
+    assert styled(bet_size_solver(PLAIN).average_policy(), "initial").kind == "uniform"

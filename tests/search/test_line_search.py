@@ -1,4 +1,4 @@
-"""Search in raise-ladder games that are stepped: the lines of earlier rounds, and policies beside those of listed games."""
+"""Search in implicit betting trees: the lines of earlier rounds, and policies beside those of explicit trees."""
 
 from __future__ import annotations
 
@@ -10,50 +10,50 @@ import numpy as np
 import pytest
 import torch
 
+from bet_size_games import ONE_ROUND, TWO_ROUNDS, decisions, random_table, rows_at
 from deepcfr.config import SearchConfig
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.local_best_response import local_best_response
 from deepcfr.evaluation.match.record import Match
 from deepcfr.evaluation.match.tournament import TournamentTerms
 from deepcfr.games.base import Deals
-from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL
-from deepcfr.games.ladder import LADDERS, LadderRules
-from deepcfr.games.ladder_betting import (
+from deepcfr.games.bet_size_betting import (
+    BET,
     ENDED,
     ROUND,
-    RUNG,
     advance,
     first_positions,
     legal_actions,
     node_at,
     round_starts,
 )
-from deepcfr.games.ladder_game import LadderGame, ListedLadder
+from deepcfr.games.bet_size_game import ExplicitPoker, ImplicitPoker
+from deepcfr.games.bet_sizes import BET_SIZE_GAMES, BetSizeRules
+from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.mixture import ensemble
 from deepcfr.policies.styles import StyledPolicy, scripted_policy, styled
 from deepcfr.search.policy import LineSearch, ResolvingPolicy, searching
 from deepcfr.types import Infosets
-from ladder_games import ONE_ROUND, TWO_ROUNDS, decisions, random_table, rows_at
 
 # two rounds of up to three raises each, the last one all-in
-ALL_IN = replace(TWO_ROUNDS, name="all-in", ladder=((4, 8), (50,)), max_raises=(3, 2), all_in=(True, True))
+ALL_IN = replace(TWO_ROUNDS, name="all-in", bet_sizes=((4, 8), (50,)), max_raises=(3, 2), all_in=(True, True))
 THREE_ROUNDS = replace(
-    TWO_ROUNDS, name="three", ladder=((4,), (50,), (100,)), measure=("chips", "pot", "pot"), max_raises=(1, 1, 1),
+    TWO_ROUNDS, name="three", bet_sizes=((4,), (50,), (100,)), measure=("chips", "pot", "pot"), max_raises=(1, 1, 1),
     all_in=(False, False, False), first_player=(0, 1, 1), board_cards=(0, 1, 1), num_ranks=4,
 )  # fmt: skip
 
 
-def paths(game: LadderGame) -> list[tuple[list[list[int]], np.ndarray]]:
+def paths(game: ImplicitPoker) -> list[tuple[list[list[int]], np.ndarray]]:
     """Every decision of a game with the actions of each round that lead to it."""
     found = []
-    stack = [([[]], first_positions(game.ladder, 1)[0])]
+    stack = [([[]], first_positions(game.bets, 1)[0])]
     while stack:
         actions, position = stack.pop()
         found.append((actions, position))
-        for action in np.flatnonzero(legal_actions(game.ladder, position[None])[0]).tolist():
+        for action in np.flatnonzero(legal_actions(game.bets, position[None])[0]).tolist():
             after = position.copy()
-            advance(game.ladder, after, action)
+            advance(game.bets, after, action)
             if after[ENDED] == NOT_TERMINAL:
                 new = [[]] if after[ROUND] > position[ROUND] else []
                 stack.append(([*actions[:-1], [*actions[-1], action], *new], after))
@@ -61,8 +61,8 @@ def paths(game: LadderGame) -> list[tuple[list[list[int]], np.ndarray]]:
 
 
 @pytest.mark.parametrize("rules", [TWO_ROUNDS, ALL_IN, THREE_ROUNDS], ids=lambda rules: rules.name)
-def test_a_position_knows_the_betting_of_earlier_rounds(rules: LadderRules) -> None:
-    game = LadderGame(rules)
+def test_a_position_knows_the_betting_of_earlier_rounds(rules: BetSizeRules) -> None:
+    game = ImplicitPoker(rules)
     reached = paths(game)
     for actions, position in reached:
         for round_ in range(position[ROUND] + 1):
@@ -71,8 +71,8 @@ def test_a_position_knows_the_betting_of_earlier_rounds(rules: LadderRules) -> N
 
 
 def test_a_line_is_listed_with_what_follows_it() -> None:
-    line = [RUNG, CALL]  # the dealer raises to 4 chips, and the big blind calls
-    whole, part = ListedLadder(TWO_ROUNDS), ListedLadder(TWO_ROUNDS, line=line)
+    line = [BET, CALL]  # the dealer raises to 4 chips, and the big blind calls
+    whole, part = ExplicitPoker(TWO_ROUNDS), ExplicitPoker(TWO_ROUNDS, line=line)
     assert part.tree.legal.sum(1)[:2].tolist() == [1, 1]
     there = whole.listed(part.computed)
     np.testing.assert_array_equal(whole.computed[there], part.computed)
@@ -87,14 +87,14 @@ def test_a_line_is_listed_with_what_follows_it() -> None:
 @pytest.mark.parametrize("kind", ["unsafe", "gadget", "maxmargin"])
 @pytest.mark.parametrize(("rules", "rounds"), [(TWO_ROUNDS, ()), (THREE_ROUNDS, ()), (THREE_ROUNDS, (1, 2))])
 def test_search_on_lines_finds_what_search_in_the_listed_game_finds(
-    rules: LadderRules, rounds: tuple[int, ...], kind: str
+    rules: BetSizeRules, rounds: tuple[int, ...], kind: str
 ) -> None:
     settings = SearchConfig(kind=kind, iterations=30, rounds=rounds)  # type: ignore[arg-type]
-    game = LadderGame(rules)
+    game = ImplicitPoker(rules)
     table = random_table(3, game)
     searched = searching(table, settings)
     assert isinstance(searched, LineSearch)
-    listed = ResolvingPolicy(random_table(3, ListedLadder(rules)), settings)
+    listed = ResolvingPolicy(random_table(3, ExplicitPoker(rules)), settings)
     assert searched.kind == listed.kind
     positions = np.array(decisions(game))
     for deal in game.deal_cards(4, 5):
@@ -131,16 +131,16 @@ def test_search_makes_a_table_harder_to_exploit_on_the_last_round() -> None:
 
 
 def test_the_large_game_is_searched_on_the_river() -> None:
-    game = LadderGame(LADDERS["hunl-ladder"])
+    game = ImplicitPoker(BET_SIZE_GAMES["hunl-ladder"])
     searched = LineSearch(UniformPolicy(game), SearchConfig(kind="unsafe", iterations=10))
-    positions = first_positions(game.ladder, 3)
-    for actions in ([CALL, CALL, CALL, CALL, CALL, CALL], [RUNG + 2, CALL, CALL, RUNG, CALL, CALL, CALL]):
+    positions = first_positions(game.bets, 3)
+    for actions in ([CALL, CALL, CALL, CALL, CALL, CALL], [BET + 2, CALL, CALL, BET, CALL, CALL, CALL]):
         for action in actions:
-            advance(game.ladder, positions[len(actions) - 6], action)
+            advance(game.bets, positions[len(actions) - 6], action)
     assert positions[:, ROUND].tolist() == [3, 3, 0]
     cards = game.deal_cards(3, 1)
     found = rows_at(searched, positions, cards)
-    legal = legal_actions(game.ladder, positions)
+    legal = legal_actions(game.bets, positions)
     np.testing.assert_allclose(found.sum(1), 1)
     assert (found[~legal] == 0).all()
     np.testing.assert_allclose(found[2], legal[2] / legal[2].sum())  # before the flop it is the uniform policy
@@ -151,10 +151,10 @@ def test_the_large_game_is_searched_on_the_river() -> None:
         np.testing.assert_array_equal(one[0], found[row])
 
 
-def test_a_match_has_search_in_a_game_that_is_stepped() -> None:
+def test_a_match_has_search_in_a_game_that_is_implicit() -> None:
     table = random_table(1)
     settings = SearchConfig(kind="unsafe", iterations=30)
-    listed = ResolvingPolicy(random_table(1, ListedLadder(TWO_ROUNDS)), settings)
+    listed = ResolvingPolicy(random_table(1, ExplicitPoker(TWO_ROUNDS)), settings)
     matches: list[Match] = [
         TournamentTerms(hands=400).play(policy, scripted_policy("uniform", policy.game))
         for policy in (LineSearch(table, settings), listed, table)
@@ -166,7 +166,7 @@ def test_a_match_has_search_in_a_game_that_is_stepped() -> None:
 def test_a_match_with_search_plays_few_deals_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     table = random_table(1)
     searched = LineSearch(table, SearchConfig(kind="unsafe", iterations=5))
-    listed = ResolvingPolicy(random_table(1, ListedLadder(TWO_ROUNDS)), SearchConfig(iterations=5))
+    listed = ResolvingPolicy(random_table(1, ExplicitPoker(TWO_ROUNDS)), SearchConfig(iterations=5))
     few = [64, 64, 22]
     styles = (styled(searched, "tight"), StyledPolicy(listed, "tight"))
     for policy, expected in ((searched, few), (listed, few), (styles[0], few), (styles[1], few), (table, [150])):
@@ -186,11 +186,11 @@ def test_a_match_with_search_plays_few_deals_at_a_time(monkeypatch: pytest.Monke
 def test_lines_share_the_memory_for_solved_subgames(monkeypatch: pytest.MonkeyPatch) -> None:
     table = random_table(1)
     settings = SearchConfig(kind="unsafe", iterations=2)
-    line = [RUNG, CALL]
-    positions = np.repeat(first_positions(table.game.ladder, 1), 6, axis=0)
+    line = [BET, CALL]
+    positions = np.repeat(first_positions(table.game.bets, 1), 6, axis=0)
     for position in positions:
         for action in line:
-            advance(table.game.ladder, position, action)
+            advance(table.game.bets, position, action)
     cards = np.array([[(board + 1) % 6, (board + 2) % 6, board] for board in range(6)], np.uint8)
     kept = []
     for most in (500_000_000, 1_000):  # the strategies of one subgame take more than a 32nd of 1,000 bytes
@@ -219,8 +219,8 @@ def test_what_cannot_be_searched_is_refused() -> None:
     table = random_table(1)
     with pytest.raises(ConfigError, match="rounds of two-rounds are 0 to 1, but 'search"):
         LineSearch(table, SearchConfig(rounds=(2,)))
-    whole = LineSearch(random_table(1, LadderGame(ONE_ROUND)), SearchConfig(iterations=5))
-    first = first_positions(whole.game.ladder, 1)
+    whole = LineSearch(random_table(1, ImplicitPoker(ONE_ROUND)), SearchConfig(iterations=5))
+    first = first_positions(whole.game.bets, 1)
     assert rows_at(whole, first, whole.game.deal_cards(1, 5))[0, FOLD] == 0
     with pytest.raises(GameError, match="has more than 200,000 nodes"):
-        LineSearch(UniformPolicy(LadderGame(LADDERS["hunl-ladder"])), SearchConfig(rounds=(0, 1, 2, 3)))
+        LineSearch(UniformPolicy(ImplicitPoker(BET_SIZE_GAMES["hunl-ladder"])), SearchConfig(rounds=(0, 1, 2, 3)))

@@ -16,10 +16,10 @@ import torch
 from command_line import deepcfr, problem
 from deepcfr.api import Agent, solve_spot
 from deepcfr.errors import ConfigError, DeepCFRError
+from deepcfr.games.bet_size_game import ImplicitPoker
+from deepcfr.games.bet_sizes import BET_SIZE_GAMES
 from deepcfr.games.betting import CALL
 from deepcfr.games.cards import all_hands, card_text
-from deepcfr.games.ladder import LADDERS
-from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS
 from deepcfr.policies.base import Policy
@@ -353,8 +353,8 @@ def test_a_line_that_leads_nowhere_is_a_sentence(name: str, line: str, sentence:
         Spot.parse("Qs 7h 2c", "flop 75", policy=policy, line=line)
 
 
-def test_the_stacks_of_a_raise_ladder_game_are_what_is_left() -> None:
-    policy = scripted_policy("uniform", LadderGame(LADDERS["hunl-ladder"]))
+def test_the_stacks_of_a_bet_size_game_are_what_is_left() -> None:
+    policy = scripted_policy("uniform", ImplicitPoker(BET_SIZE_GAMES["hunl-ladder"]))
     which = Spot.parse("Qs 7h 2c", "flop 50", policy=policy, line="r2 c")
     assert (which.pot, which.stacks) == (4, 98)
     assert [weights.max() for weights in which.ranges] == [1, 1]

@@ -3,7 +3,7 @@
 Lin (2024, "4 Improvements to Monte Carlo Counterfactual Regret Minimization for Texas Heads Up No Limit Poker", section 5
 and figure 4) sorts hands after the flop by made hand, board texture, draws and who raised in earlier rounds; before the
 flop by their two ranks and whether they are suited. The paper does not specify all classes; those below are ours.
-Who raised belongs to the betting, not to the cards: `deepcfr.sampling.ladder_tables` handles it.
+Who raised belongs to the betting, not to the cards: `deepcfr.sampling.bet_size_tables` handles it.
 
 Buckets are computed from the cards when needed, in numba, without a table of boards. They depend on ranks and on how many
 cards share a suit, so renaming suits does not change them. Every hand on every board has a bucket:

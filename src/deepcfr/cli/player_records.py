@@ -115,9 +115,9 @@ class MatchUp:
     first: Positional[str]  # a run
     second: Positional[str]  # another run of the same game
     #: Number of boards to sample; every hand is played on each. `all` plays every board, so the result is exact (default:
-    #: all, but in raise-ladder games sampled deals)
+    #: all, but in games with bet sizes sampled deals)
     boards: Boards = None
-    #: number of deals to sample, each played in both seats (default in raise-ladder games: 100,000)
+    #: number of deals to sample, each played in both seats (default in games with bet sizes: 100,000)
     hands: int | None = None
     lines: int | None = None  # with --boards: number of betting sequences to sample in each round (default: 256)
     seed: int = 0  # seed of boards, deals and actions
@@ -140,9 +140,9 @@ class Rivals:
     styles: tuple[str, ...] = ()  # play every run also in these styles; all: in all styles
     against_first: bool = False  # play only the matches of the first run, in its own style
     #: Number of boards to sample; every hand is played on each. `all` plays every board, so the result is exact (default:
-    #: all, but in raise-ladder games sampled deals)
+    #: all, but in games with bet sizes sampled deals)
     boards: Boards = None
-    #: number of deals to sample, each played in both seats (default in raise-ladder games: 100,000)
+    #: number of deals to sample, each played in both seats (default in games with bet sizes: 100,000)
     hands: int | None = None
     lines: int | None = None  # with --boards: number of betting sequences to sample in each round (default: 256)
     seed: int = 0  # seed of boards, deals and actions; equal in every match
@@ -162,12 +162,12 @@ class LowerBound:
 
     run: Positional[str]  # a poker run folder, a shipped agent, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
     #: Number of boards to sample; every hand is played on each. `all` plays every board (default: all where feasible, else
-    #: 100; in raise-ladder games sampled deals)
+    #: 100; in games with bet sizes sampled deals)
     boards: Boards = None
     #: rounds, counted from 0, in which the response may bet; it calls in the others (default: all rounds)
     rounds: Annotated[tuple[int, ...] | None, arg(metavar="N [N ...]")] = None
     lines: int | None = None  # with --boards N: number of betting sequences to sample in each round (default: 256)
-    #: raise-ladder games without --boards: number of deals, each in both seats (default: 1,000)
+    #: number of deals to sample, each in both seats (default in games with bet sizes: 1,000)
     hands: int | None = None
     seed: int = 0  # seed of boards, betting sequences and deals
     policy: PolicyName = "own"  # strategy of the run

@@ -77,8 +77,8 @@ class Train:
     Settings have the game's defaults or the values of --config; options override them.
     """
 
-    #: a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot, hunl-200), a game-definition file (.toml for a raise
-    #: ladder), openspiel:NAME, or module:Class
+    #: a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot, hunl-200), a game-definition file (.toml for bet
+    #: sizes), openspiel:NAME, or module:Class
     game: Positional[str]
     out: Folder  # the run folder to create
     config: Path | None = None  # a TOML file with settings, or the name of a recipe that comes with the package
@@ -118,7 +118,7 @@ class Solve:
     """
 
     #: a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot, hunl-ladder, hunl-200), a game-definition file (.toml
-    #: for a raise ladder), openspiel:NAME, or module:Class
+    #: for a game with bet sizes), openspiel:NAME, or module:Class
     game: Positional[str]
     out: Folder  # the run folder to create
     config: Path | None = None  # a TOML file with settings, or the name of a recipe that comes with the package
@@ -143,7 +143,7 @@ class Abstract:
     """Group the private hands of a game into buckets, for Monte Carlo CFR on a card abstraction."""
 
     #: a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot, hunl-ladder, hunl-200) or a game-definition file
-    #: (.toml for a raise ladder)
+    #: (.toml for a game with bet sizes)
     game: Positional[str]
     buckets: tuple[int, ...]  # one number for every round with board cards, or one for each round
     out: Folder  # the folder to create

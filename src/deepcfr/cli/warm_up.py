@@ -20,9 +20,9 @@ from deepcfr.cli import main
 
 _FIT = "--advantage.steps 1 --average.steps 1"
 _TRAIN = f"--cfr.iterations 1 {_FIT}"
-_LADDER = """\
+_BET_SIZES = """\
 stack = 16
-ladder = [[4, 8], [50, 100]]
+bet_sizes = [[4, 8], [50, 100]]
 measure = ["chips", "pot"]
 max_raises = [2, 2]
 all_in = [false, true]
@@ -50,12 +50,12 @@ def _commands() -> Iterator[str]:
         yield f"solve leduc --out {precision} --algorithm {algorithm} --precision {precision} --iterations 2"
     for sampler in ("external", "outcome"):
         yield f"solve leduc --out mccfr-{sampler} --algorithm mccfr --sampler {sampler} --traversals 9 --iterations 2"
-    yield "solve ladder.toml --out ladder --algorithm mccfr --traversals 20 --iterations 2"
+    yield "solve sizes.toml --out bets --algorithm mccfr --traversals 20 --iterations 2"
     yield "abstract fhp-mini --out buckets --buckets 4 8"
     yield "match external float32 --hands 50"
     yield "match resolve:external external --hands 5 --search.rounds 0 1 --search.iterations 2"
     yield "lbr external"
-    yield "lbr ladder --hands 5"
+    yield "lbr bets --hands 5"
     if find_spec("pyspiel"):
         yield "solve openspiel:kuhn_poker --out openspiel --algorithm cfr+ --iterations 2"
 
@@ -63,7 +63,7 @@ def _commands() -> Iterator[str]:
 def warm_up() -> None:
     """Run the commands. Raises SystemExit after printing the output of a command that fails."""
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        Path("ladder.toml").write_text(_LADDER, encoding="utf-8")
+        Path("sizes.toml").write_text(_BET_SIZES, encoding="utf-8")
         for command in _commands():
             _run(command)
 

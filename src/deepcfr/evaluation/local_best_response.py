@@ -29,8 +29,8 @@ from deepcfr.evaluation.match.boards import LINES, Runouts, half_interval, requi
 from deepcfr.evaluation.match.exact import Later, ProfilePass, strategy_on
 from deepcfr.evaluation.match.record import in_both_seats
 from deepcfr.games.base import Game
+from deepcfr.games.bet_size_game import BetSizePoker
 from deepcfr.games.betting import CALL, FOLD
-from deepcfr.games.ladder_game import LadderPoker
 from deepcfr.games.poker import Poker, PokerGame, poker_game
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy, boards_for
@@ -162,7 +162,7 @@ def _bound(
 
 def usual_sample(game: Game) -> tuple[int | None, int | None]:
     """The default number of boards, None for all where exact evaluation is possible, and of hands with a few bet sizes."""
-    if isinstance(game, LadderPoker):
+    if isinstance(game, BetSizePoker):
         return None, DEFAULT_HANDS
     return (DEFAULT_BOARDS if isinstance(game, PokerGame) and refusal(game.rules) else None), None
 

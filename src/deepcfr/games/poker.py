@@ -14,10 +14,10 @@ import torch
 from deepcfr.compiled import nb
 from deepcfr.errors import GameError
 from deepcfr.games.base import AtNodes, Deals, Game
+from deepcfr.games.bet_sizes import BetSizeRules
 from deepcfr.games.betting import FOLDED, SHOWDOWN, PublicTree, build_tree, too_large
 from deepcfr.games.cards import MAX_GROUPS, canonical_cards, canonicalise_row, deal_cards, sort_groups
 from deepcfr.games.hands import hand_problem, strength
-from deepcfr.games.ladder import LadderRules
 from deepcfr.games.public_state import ListedState, PublicState
 from deepcfr.games.rules import PokerRules
 from deepcfr.types import NO_CARD, Encoding, Ints
@@ -41,7 +41,7 @@ class Poker(ABC):
     deals_before: AtNodes
 
     def __init__(
-        self, rules: PokerRules, suits: Suits = "canonical", device: str = "cpu", source: LadderRules | None = None
+        self, rules: PokerRules, suits: Suits = "canonical", device: str = "cpu", source: BetSizeRules | None = None
     ) -> None:
         _require_supported(rules)
         self.rules, self.source = rules, source or rules
@@ -129,7 +129,7 @@ class PokerGame(Poker):
         suits: Suits = "canonical",
         device: str = "cpu",
         tree: PublicTree | None = None,
-        source: LadderRules | None = None,
+        source: BetSizeRules | None = None,
     ) -> None:
         super().__init__(rules, suits, device, source)
         self.tree = tree or build_tree(rules)

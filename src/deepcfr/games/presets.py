@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from deepcfr.config import OPENSPIEL, names_class
 from deepcfr.errors import GameError
 from deepcfr.games.acpc_definition import parse_game_definition
-from deepcfr.games.ladder import LADDERS, LadderRules, read_ladder
+from deepcfr.games.bet_sizes import BET_SIZE_GAMES, BetSizeRules, read_bet_sizes
 from deepcfr.games.rules import PRESETS, PokerRules
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class ClassSource:
         return self.python
 
 
-GameSource = PokerRules | LadderRules | OpenSpielSource | ClassSource
+GameSource = PokerRules | BetSizeRules | OpenSpielSource | ClassSource
 """The source that a game is made from: plain data, unlike the game itself."""
 
 
@@ -66,27 +66,27 @@ def load_rules(game: str) -> PokerRules:
     game = _named(game)
     if game in PRESETS:
         return PRESETS[game]
-    if game in LADDERS:
-        raise GameError(f"'{game}' is a raise-ladder game, and limit or pot betting is needed here.")
+    if game in BET_SIZE_GAMES:
+        raise GameError(f"'{game}' is a game with bet sizes, and limit or pot betting is needed here.")
     path = Path(game)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
-        known = ", ".join([*PRESETS, *LADDERS])
+        known = ", ".join([*PRESETS, *BET_SIZE_GAMES])
         raise GameError(f"'{game}' is neither a preset ({known}) nor a readable game definition: {error}.") from error
     return parse_game_definition(text, name=path.stem)
 
 
 def load_source(game: str) -> GameSource:
-    """Load what `build_game` needs: rules as in `load_rules`, a raise-ladder game, or the name of a game of another kind.
+    """Load what `build_game` needs: rules as in `load_rules`, a game with bet sizes, or the name of a game of another kind.
 
-    A raise-ladder game is a preset or a file that ends in .toml. Raises GameError as `load_rules` and `class_game` do.
+    A game with bet sizes is a preset or a file that ends in .toml. Raises GameError as `load_rules` and `class_game` do.
     """
     game = _named(game)
-    if game in LADDERS:
-        return LADDERS[game]
+    if game in BET_SIZE_GAMES:
+        return BET_SIZE_GAMES[game]
     if game.endswith(".toml"):
-        return read_ladder(Path(game))
+        return read_bet_sizes(Path(game))
     if game.startswith(OPENSPIEL):
         return OpenSpielSource(game.removeprefix(OPENSPIEL))
     if names_class(game) and not Path(game).exists():
@@ -95,7 +95,7 @@ def load_source(game: str) -> GameSource:
 
 
 def cards_of(source: GameSource) -> PokerRules:
-    """The rules of a game's cards; those of a raise-ladder game omit its betting.
+    """The rules of a game's cards; those of a game with bet sizes omit its betting.
 
     Raises GameError for games without poker hands.
     """
@@ -126,7 +126,7 @@ def game_in_words(source: GameSource) -> tuple[str, str]:
     deck, stack = source.deck, f"{source.stack / source.unit_chips:g} {source.unit}"
     board = sum(deck.board_cards)
     cards = f"{deck.num_cards} cards, {deck.hole_cards} in each hand, {board or 'none'} on the board"
-    if isinstance(source, LadderRules):
+    if isinstance(source, BetSizeRules):
         bets = f"no limit with a few bet sizes, stacks of {stack}"
     else:
         bets = "fixed bets" if source.betting == "limit" else f"pot-sized bets, stacks of {stack}"
@@ -163,12 +163,12 @@ def count_histories(source: GameSource, most: float) -> float:
     return float(sum(deals[round_] for round_ in rounds))
 
 
-def public_tree(source: PokerRules | LadderRules) -> PublicTree:
+def public_tree(source: PokerRules | BetSizeRules) -> PublicTree:
     """The public tree of a poker game. Raises GameError for one that is too large to list."""
-    if isinstance(source, LadderRules):
-        from deepcfr.games.ladder_game import ladder_tree
+    if isinstance(source, BetSizeRules):
+        from deepcfr.games.bet_size_game import bet_size_tree
 
-        return ladder_tree(source)
+        return bet_size_tree(source)
     from deepcfr.games.betting import build_tree
 
     return build_tree(source)
@@ -187,12 +187,12 @@ def build_game(source: GameSource, suits: Suits = "canonical", device: str = "cp
     """The playable game.
 
     Games of OpenSpiel and classes have no suits and raise the errors of `load_openspiel_game` and `class_game`. A
-    raise-ladder game that is too large to list has computed nodes.
+    game with bet sizes that is too large to list has computed nodes.
     """
-    if isinstance(source, LadderRules):
-        from deepcfr.games.ladder_game import LadderGame, ListedLadder, can_be_listed
+    if isinstance(source, BetSizeRules):
+        from deepcfr.games.bet_size_game import ExplicitPoker, ImplicitPoker, can_be_listed
 
-        return (ListedLadder if can_be_listed(source) else LadderGame)(source, suits, device)
+        return (ExplicitPoker if can_be_listed(source) else ImplicitPoker)(source, suits, device)
     if isinstance(source, PokerRules):
         from deepcfr.games.poker import PokerGame
 

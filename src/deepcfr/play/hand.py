@@ -6,7 +6,7 @@ each hand from `key(seed, "play", "draw")`. So the same actions of the person gi
 the person's actions determine a hand.
 
 In other games whose histories are listed (`HistoryHand`) a player is told the name of its infoset and nothing else.
-Raise-ladder games are played as no-limit poker: the person may bet any size, and bets are translated for the agent
+Games with bet sizes are played as no-limit poker: the person may bet any size, and bets are translated for the agent
 (`policies.translation`).
 """
 

@@ -29,9 +29,9 @@ import torch
 from deepcfr.compiled import nb
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
+from deepcfr.games.bet_size_game import BetSizePoker
 from deepcfr.games.cards import all_hands, pack_cards
 from deepcfr.games.explicit import EMPTY, realization
-from deepcfr.games.ladder_game import LadderPoker
 from deepcfr.games.openspiel import OpenSpielGame, same_game
 from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.games.tree_game import ClassGame, TreeGame
@@ -322,7 +322,7 @@ def ensemble(policies: Sequence[Policy], rule: str) -> Policy:
     if rule == "sum":
         return SumPolicy(policies)
     # the average of many nodes by own reach takes long where it is not kept by board, and the draw plays it, too
-    drawn = rule == "member" or isinstance(policies[0].game, LadderPoker)
+    drawn = rule == "member" or isinstance(policies[0].game, BetSizePoker)
     kind = f"{'one' if drawn else 'mixture'} of {len(policies)} policies"
     members = MixturePolicy(policies[0].game, policies, [1.0] * len(policies), kind)
     members.initial = policies[0].initial

@@ -4,7 +4,7 @@ Fields are separated by `/`: the hole cards of the player to act, then for every
 it deals none) and its betting. In betting, `f` folds, `c` or `k` calls or checks, `r` or `b` raises or bets. Later
 fields may be left out. Betting that is still open when a later field follows is called (`r` means `rc`) or checked down
 (an empty field means `cc`). So the example is a flop after a raise and a call, with the cards of the player who acts
-first on the flop. In raise-ladder games `r` and `b` have a size (see `SteppedState`), as in `As Kd / r4 c / Qs 7h 2c /
+first on the flop. In games with bet sizes `r` and `b` have a size (see `BetSizeState`), as in `As Kd / r4 c / Qs 7h 2c /
 k b0.5`.
 
 In decks of two or three suits a rank alone is also a card: in the order of the fields, it gets the first suit that no

@@ -22,9 +22,9 @@ from deepcfr.abstraction.buckets import lossless
 from deepcfr.abstraction.texture import Buckets, TextureBuckets
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
+from deepcfr.games.bet_size_game import BetSizePoker
 from deepcfr.games.betting import CALL, FOLD, RAISE
 from deepcfr.games.hands import UNIT
-from deepcfr.games.ladder_game import LadderPoker
 from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.games.strength import HandStrengths, strength_tables
 from deepcfr.policies.base import Policy, RowStrategy, UniformPolicy, legal_at
@@ -93,13 +93,13 @@ class StyledPolicy(Policy):
     def _is_strong(self, node: torch.Tensor, cards: torch.Tensor) -> Bools | None:
         """Whether a hand wins more than half of all showdowns against random hands, bool [I], for uint8 [I, C].
 
-        `node` is that of each or of all. None for styles to which it does not matter. In a raise-ladder game it is the
+        `node` is that of each or of all. None for styles to which it does not matter. In a game with bet sizes it is the
         simulated win rate of the hand's texture bucket (Lin 2024, sections 7 and 8), or of its own bucket in games without
         exactly two hole cards.
         """
         if self.style != "tight-aggressive":
             return None
-        if isinstance(self.game, LadderPoker):
+        if isinstance(self.game, BetSizePoker):
             buckets, rates = self._rates
             rounds = np.broadcast_to(self.game.round[node].numpy(), len(cards))
             strong = np.empty(len(cards), bool)
@@ -117,8 +117,8 @@ class StyledPolicy(Policy):
 
     @cached_property
     def _rates(self) -> tuple[Buckets, list[Floats]]:
-        """Buckets of a raise-ladder game, and the win rates of those of each round."""
-        assert isinstance(self.game, LadderPoker)
+        """Buckets of a game with bet sizes, and the win rates of those of each round."""
+        assert isinstance(self.game, BetSizePoker)
         deck = self.game.source.deck
         buckets = TextureBuckets(deck) if deck.hole_cards == 2 else lossless(deck)
         return buckets, [*win_rates(buckets)]

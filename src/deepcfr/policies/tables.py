@@ -13,8 +13,8 @@ from deepcfr.abstraction.texture import Buckets
 from deepcfr.compiled import nb
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
+from deepcfr.games.bet_size_game import BetSizePoker
 from deepcfr.games.cards import all_hands, extend_board, pack_cards
-from deepcfr.games.ladder_game import LadderPoker
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.tree_game import ClassGame, TreeGame, tree_game
 from deepcfr.policies.base import Policy
@@ -22,7 +22,7 @@ from deepcfr.ranges.boards import Board, Boards
 from deepcfr.ranges.regret_kernels import match_regrets
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.tables import BoardTables
-from deepcfr.sampling.ladder_tables import LadderLayout, Table, hand_layout, table_strategies
+from deepcfr.sampling.bet_size_tables import BetSizeLayout, Table, hand_layout, table_strategies
 from deepcfr.sampling.traversal_tree import TableLayout, seen_buckets
 from deepcfr.types import Cards, Doubles, Infosets, Ints
 
@@ -213,13 +213,13 @@ class AbstractPolicy(Policy):
     for a table of the wrong size.
     """
 
-    game: PokerGame | LadderPoker
+    game: PokerGame | BetSizePoker
 
     def __init__(
-        self, game: PokerGame | LadderPoker, abstraction: Buckets, table: Table, kind: str = "abstract average"
+        self, game: PokerGame | BetSizePoker, abstraction: Buckets, table: Table, kind: str = "abstract average"
     ) -> None:
         # with a few bet sizes, buckets are those of any game with the same cards
-        if not isinstance(game, LadderPoker) and abstraction.rules != game.rules:
+        if not isinstance(game, BetSizePoker) and abstraction.rules != game.rules:
             raise GameError(f"An abstraction of {abstraction.rules.name} cannot be played in {game.name}.")
         self.game, self.abstraction, self.table, self.kind = game, abstraction, table, kind
         self.layout = hand_layout(game, abstraction.counts)
@@ -249,10 +249,10 @@ class AbstractPolicy(Policy):
     def _rows(self, nodes: Ints, group: Ints, buckets: Ints) -> Doubles:
         """Probabilities [n, U, A] at `nodes` [n] with each of the `buckets` [G, U] of the node's `group` [n]."""
         result = np.zeros((len(nodes), buckets.shape[1], self.game.encoding.num_actions))
-        if isinstance(self.game, LadderPoker):
-            assert isinstance(self.layout, LadderLayout)
+        if isinstance(self.game, BetSizePoker):
+            assert isinstance(self.layout, BetSizeLayout)
             positions = self.game.positions(nodes)
-            table_strategies(self.game.ladder, self.layout, self.table, positions, group, buckets, result)
+            table_strategies(self.game.bets, self.layout, self.table, positions, group, buckets, result)
         else:
             assert isinstance(self.layout, TableLayout)
             start, stride = self.layout.start[nodes], self.layout.stride[nodes]

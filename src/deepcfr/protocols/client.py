@@ -46,7 +46,7 @@ class ProtocolAgent:
     """
 
     def __init__(self, policy: Policy, seed: int, rules: PokerRules | None = None) -> None:
-        """`rules` is the dealer's game, by default the policy's, with bets of any size if that is a raise ladder."""
+        """`rules` is the dealer's game, by default the policy's, with bets of any size if that is a game with bet sizes."""
         game = policy.game
         if not isinstance(game, Poker):
             raise GameError(f"The dealer protocol is for poker games, and '{game.name}' is not one.")

@@ -6,7 +6,7 @@ from deepcfr.abstraction.buckets import Abstraction
 from deepcfr.config import AnyConfig, RunConfig, SolveConfig
 from deepcfr.errors import ConfigError
 from deepcfr.games.base import Game
-from deepcfr.games.ladder_game import LadderPoker
+from deepcfr.games.bet_size_game import BetSizePoker
 from deepcfr.games.poker import Poker, PokerGame, poker_game
 from deepcfr.games.presets import GameSource, build_game
 from deepcfr.games.tree_game import TreeGame
@@ -35,13 +35,13 @@ def solver_class(game: Game, config: AnyConfig) -> type[Solver]:
     if isinstance(config, RunConfig):
         return _LEARNING[config.solver]
     algorithm = config.solve.algorithm
-    if not isinstance(game, PokerGame | TreeGame | LadderPoker):
+    if not isinstance(game, PokerGame | TreeGame | BetSizePoker):
         raise ConfigError(f"Tabular solvers need a list of histories, and '{game.name}' has too many: use train.")
     if algorithm == "mccfr":
         return MCCFR
     if config.solve.abstraction != "lossless":
         raise ConfigError(f"{algorithm} is full-width and takes no abstraction: use mccfr.")
-    if isinstance(game, LadderPoker):
+    if isinstance(game, BetSizePoker):
         raise ConfigError(f"{game.name} is solved with mccfr, and '{algorithm}' was asked for.")
     return VectorCFR if isinstance(game, PokerGame) else _ON_TREES.get(algorithm, TreeCFR)
 

@@ -17,7 +17,7 @@ from deepcfr.evaluation.limits import refusal
 from deepcfr.files import cache_folder
 from deepcfr.games import strength
 from deepcfr.games.base import Game
-from deepcfr.games.ladder_game import LadderPoker
+from deepcfr.games.bet_size_game import BetSizePoker
 from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.games.presets import GameSource, cards_of, is_poker
 from deepcfr.games.rules import PokerRules
@@ -155,7 +155,7 @@ def _of_tables(
     game, counts, buckets = build(), None, 0
     kind = solver_class(game, config)
     if isinstance(game, Poker) and abstraction:
-        counts = read_counts(abstraction, game.source.deck, any_betting=isinstance(game, LadderPoker))
+        counts = read_counts(abstraction, game.source.deck, any_betting=isinstance(game, BetSizePoker))
         buckets = table_bytes(game.source.deck, counts)
     elif isinstance(game, Poker) and settings.abstraction != "lossless":
         counts = built_in_buckets(game.source.deck, TEXTURE).counts

@@ -26,7 +26,7 @@ from deepcfr.config import (
 from deepcfr.errors import CheckpointError, ConfigError, NoPolicy
 from deepcfr.files import cannot_write, json_bytes, read_json, signed_json, write_atomically
 from deepcfr.games.base import Game
-from deepcfr.games.ladder import LadderRules
+from deepcfr.games.bet_sizes import BetSizeRules
 from deepcfr.games.presets import GameSource, cards_of, load_source
 from deepcfr.policies.base import Policy
 from deepcfr.runs.build import build_solver, make_game
@@ -186,8 +186,8 @@ class RunFolder(RunRecord):
             raise CheckpointError(f"'{target}' cannot be written: {error}.") from error
 
     def _load_abstraction(self, path: Path) -> Abstraction:
-        # a ladder's buckets may be those of any game with its cards: they were made without a look at the betting
-        return load_abstraction(path, cards_of(self.source), any_betting=isinstance(self.source, LadderRules))
+        # with bet sizes, buckets may be those of any game with the same cards: they were made without a look at the betting
+        return load_abstraction(path, cards_of(self.source), any_betting=isinstance(self.source, BetSizeRules))
 
     @property
     def fingerprint(self) -> str:

@@ -17,8 +17,8 @@ from deepcfr.config import AnyConfig, RunConfig, SolveConfig
 from deepcfr.errors import CheckpointError, DeepCFRError, GameError
 from deepcfr.evaluation.limits import refusal
 from deepcfr.files import read_json
+from deepcfr.games.bet_sizes import BET_SIZE_GAMES, BetSizeRules
 from deepcfr.games.betting import PublicTree
-from deepcfr.games.ladder import LADDERS, LadderRules
 from deepcfr.games.presets import (
     ClassSource,
     GameSource,
@@ -50,7 +50,7 @@ def game_facts(definitions: list[str]) -> list[dict[str, Any]]:
     A betting tree that is too large to list has None as its number of decisions.
     """
     facts = []
-    for name in [*PRESETS, *LADDERS, *definitions]:
+    for name in [*PRESETS, *BET_SIZE_GAMES, *definitions]:
         source = load_source(name)
         if isinstance(source, OpenSpielSource | ClassSource):
             raise GameError(f"'{name}' is no game definition.")
@@ -70,7 +70,7 @@ def game_facts(definitions: list[str]) -> list[dict[str, Any]]:
     return facts
 
 
-def _tree(source: PokerRules | LadderRules) -> PublicTree | None:
+def _tree(source: PokerRules | BetSizeRules) -> PublicTree | None:
     """The betting tree; None if it is too large to list."""
     try:
         return public_tree(source)
@@ -151,7 +151,7 @@ def _rank(source: GameSource, exact: float | None, at_least: list[float] | None)
     gained = exact / 2 if exact is not None else at_least[0] if at_least else float("inf")
     if isinstance(source, OpenSpielSource | ClassSource):
         return 1, 0, 0, 0, gained
-    return 0, -isinstance(source, LadderRules), -sum(source.deck.board_cards), -source.deck.num_cards, gained
+    return 0, -isinstance(source, BetSizeRules), -sum(source.deck.board_cards), -source.deck.num_cards, gained
 
 
 def _strength(source: GameSource, exact: float | None, at_least: list[float] | None) -> str:

@@ -18,7 +18,7 @@ from typing import Any, Self
 from deepcfr.config import AnyConfig, RunConfig, load_any_config
 from deepcfr.errors import CheckpointError, GameError, HiddenAgent
 from deepcfr.files import cannot_write, read_json
-from deepcfr.games.ladder import ladder_rules
+from deepcfr.games.bet_sizes import bet_size_rules
 from deepcfr.games.presets import ClassSource, GameSource, OpenSpielSource
 from deepcfr.games.rules import PokerRules
 from deepcfr.runs.metrics import nash_conv, number, read_thinned
@@ -131,8 +131,8 @@ def checkpoint_folders(run: Path) -> list[Path]:
 
 def _source(stored: dict[str, Any], path: Path) -> GameSource:
     """The game source in `game.json`; raises the errors of the sources."""
-    if "ladder" in stored:
-        return ladder_rules(stored, path)
+    if "bet_sizes" in stored:
+        return bet_size_rules(stored, path)
     kinds: dict[str, type[OpenSpielSource | ClassSource]] = {"openspiel": OpenSpielSource, "python": ClassSource}
     kind = next((kinds[word] for word in kinds if word in stored), PokerRules)
     return kind(**stored)

@@ -19,14 +19,14 @@ import numpy.typing as npt
 
 from deepcfr.abstraction.texture import Buckets
 from deepcfr.compiled import nb
+from deepcfr.games.bet_size_game import BetSizePoker
 from deepcfr.games.betting import CALL, FOLD, RAISE
 from deepcfr.games.cards import deal_cards
 from deepcfr.games.explicit import CHANCE, ExplicitTree
-from deepcfr.games.ladder_game import LadderPoker
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.rng import key
-from deepcfr.sampling.ladder_tables import LadderLayout, hand_layout
+from deepcfr.sampling.bet_size_tables import BetSizeLayout, hand_layout
 from deepcfr.sampling.traversal_tree import TableLayout, situations_of
 from deepcfr.types import TERMINAL, Cards, Doubles, Ints
 
@@ -104,12 +104,12 @@ def shares(can_fold: bool, raises: int) -> Doubles:
     return rows
 
 
-def hand_table(game: PokerGame | LadderPoker) -> Doubles:
+def hand_table(game: PokerGame | BetSizePoker) -> Doubles:
     """The initial strategy of a poker game: flat, in the `hand_layout` with RANGES buckets in each round."""
     layout = hand_layout(game, (RANGES,) * game.rules.num_rounds)
-    if isinstance(game, LadderPoker):
-        assert isinstance(layout, LadderLayout)
-        return _ladder_table(game, layout)
+    if isinstance(game, BetSizePoker):
+        assert isinstance(layout, BetSizeLayout)
+        return _bet_size_table(game, layout)
     assert isinstance(layout, TableLayout)
     tree, table = game.tree, np.zeros(layout.size)
     for node in range(tree.num_decisions):
@@ -121,17 +121,17 @@ def hand_table(game: PokerGame | LadderPoker) -> Doubles:
     return table
 
 
-def _ladder_table(game: LadderPoker, layout: LadderLayout) -> Doubles:
-    """As `hand_table`: a row has all rungs above the chosen ones, and play ignores rungs that the stacks forbid."""
-    ladder = game.ladder
+def _bet_size_table(game: BetSizePoker, layout: BetSizeLayout) -> Doubles:
+    """As `hand_table`: a row has all sizes above the chosen ones, and play ignores sizes that the stacks forbid."""
+    bets = game.bets
     table = np.zeros(layout.size)
-    most = ladder.rungs.shape[1]
+    most = bets.sizes.shape[1]
     for round_, block in enumerate(layout.block.tolist()):
         pattern = np.zeros((RANGES, block))
         for code in np.flatnonzero(layout.offset[round_] >= 0).tolist():
             opened, chosen = code >> most, code & ((1 << most) - 1)
-            owes_blind = round_ == 0 and not opened and ladder.blinds[0] != ladder.blinds[1]
-            row = shares(bool(chosen) or owes_blind, int(ladder.length[round_]) - chosen.bit_length())
+            owes_blind = round_ == 0 and not opened and bets.blinds[0] != bets.blinds[1]
+            row = shares(bool(chosen) or owes_blind, int(bets.length[round_]) - chosen.bit_length())
             at = layout.offset[round_, code]
             pattern[:, at : at + row.shape[1]] = row
         for start, width in layout.blocks[round_]:
@@ -140,7 +140,7 @@ def _ladder_table(game: LadderPoker, layout: LadderLayout) -> Doubles:
     return table
 
 
-def start_hands(table: Table, game: PokerGame | LadderPoker, ranges: RangeBuckets) -> None:
+def start_hands(table: Table, game: PokerGame | BetSizePoker, ranges: RangeBuckets) -> None:
     """Fill a solver's flat table, in the layout of the finer buckets, with the initial strategy."""
     coarse = hand_table(game)
     fine, own = hand_layout(game, ranges.finer.counts), hand_layout(game, ranges.counts)

@@ -13,10 +13,10 @@ import torch
 
 from deepcfr.config import SearchConfig, SearchKind
 from deepcfr.errors import ConfigError, GameError
+from deepcfr.games.bet_size_betting import ROUND, round_starts
+from deepcfr.games.bet_size_game import ExplicitPoker, ImplicitPoker
 from deepcfr.games.betting import CALL
 from deepcfr.games.cards import canonical_cards, pack_cards
-from deepcfr.games.ladder_betting import ROUND, round_starts
-from deepcfr.games.ladder_game import LadderGame, ListedLadder
 from deepcfr.games.poker import PokerGame, poker_game
 from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
@@ -292,7 +292,7 @@ def searching(policy: Policy, settings: SearchConfig) -> Policy:
 
     Raises what `ResolvingPolicy` raises.
     """
-    return (LineSearch if isinstance(policy.game, LadderGame) else ResolvingPolicy)(policy, settings)
+    return (LineSearch if isinstance(policy.game, ImplicitPoker) else ResolvingPolicy)(policy, settings)
 
 
 _KEPT_LINES = 32  # whose subgames are kept
@@ -308,8 +308,8 @@ class LineSearch(Policy):
     most_deals = MOST_DEALS
 
     def __init__(self, policy: Policy, settings: SearchConfig) -> None:
-        assert isinstance(policy.game, LadderGame)
-        self.game: LadderGame = policy.game
+        assert isinstance(policy.game, ImplicitPoker)
+        self.game: ImplicitPoker = policy.game
         self.policy, self.initial = policy, policy.initial
         self._settings = settings
         self._first = searched_rounds(self.game.rules, settings)[0]
@@ -339,21 +339,21 @@ class LineSearch(Policy):
         searched = self.game.positions(nodes[:1])[0, ROUND] >= self._first
         return super().on_hands(nodes, cards) if searched else self.policy.on_hands(nodes, cards)
 
-    def _search(self, line: int) -> tuple[ListedLadder, Policy]:
+    def _search(self, line: int) -> tuple[ExplicitPoker, Policy]:
         return self._search_after(self.game.paths(np.array([line]))[2].tolist())
 
-    def _search_after(self, actions: list[int]) -> tuple[ListedLadder, Policy]:
+    def _search_after(self, actions: list[int]) -> tuple[ExplicitPoker, Policy]:
         """The game that begins with `actions`, with a list of its nodes, and the policy with search there."""
-        game = ListedLadder(self.game.source, self.game.suits, line=actions)
+        game = ExplicitPoker(self.game.source, self.game.suits, line=actions)
         return game, ResolvingPolicy(_AfterLine(self.policy, game), self._settings, share=1 / _KEPT_LINES)
 
 
 class _AfterLine(Policy):
     """A policy of a game with computed nodes, in the list of those after a line."""
 
-    game: ListedLadder
+    game: ExplicitPoker
 
-    def __init__(self, policy: Policy, game: ListedLadder) -> None:
+    def __init__(self, policy: Policy, game: ExplicitPoker) -> None:
         self.policy, self.game, self.kind = policy, game, policy.kind
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:

@@ -24,7 +24,7 @@ of payoffs makes a game that is not zero-sum, in which each player has payoffs o
 game, and every evaluation of the policies is of the real one. See `docs/lin.md`.
 
 Poker with a few bet sizes (section 10) needs no list of its nodes: its tables and traversals are those of
-`sampling.ladder_tables`. Without regrets they are saved in a compact form.
+`sampling.bet_size_tables`. Without regrets they are saved in a compact form.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from deepcfr.abstraction.buckets import lossless, round_classes
 from deepcfr.abstraction.texture import TEXTURE, Buckets, TextureBuckets
 from deepcfr.config import OPENSPIEL, TabularConfig, solve_config_from_table
 from deepcfr.errors import ConfigError, GameError
+from deepcfr.games.bet_size_game import BetSizePoker
 from deepcfr.games.explicit import ExplicitTree
-from deepcfr.games.ladder_game import LadderPoker
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.games.tree_game import TreeGame
@@ -53,8 +53,8 @@ from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.styles import ThresholdPolicy
 from deepcfr.policies.tables import AbstractPolicy, TreePolicy
 from deepcfr.rng import key
+from deepcfr.sampling.bet_size_tables import BetSizeLayout, Run, bet_size_traversals, compact, expand, hand_layout
 from deepcfr.sampling.initial import RangeBuckets, hand_table, range_buckets, start_hands, tree_table
-from deepcfr.sampling.ladder_tables import LadderLayout, Run, compact, expand, hand_layout, ladder_traversals
 from deepcfr.sampling.mccfr import (
     NO_BASELINE,
     SHAPES,
@@ -81,7 +81,7 @@ UNIFORM: Literal["uniform"] = "uniform"  # the strategy of tables of zeros
 _MOST_CHUNK = 4_096  # traversals that a thread runs at a time
 _COMPACT = "average-compact"
 
-AnyGame = PokerGame | TreeGame | LadderPoker
+AnyGame = PokerGame | TreeGame | BetSizePoker
 Table = npt.NDArray[np.floating]
 
 
@@ -177,11 +177,11 @@ class MCCFR(TabularSolver):
         situations = self.tables.situations(chunk.size, chunk.deal_stream, chunk.first)
         tables = (self._regret, self._average, situations)
         if not self._trees:
-            assert isinstance(self.game, LadderPoker)
+            assert isinstance(self.game, BetSizePoker)
             shape = SHAPES.index(config.reward_shape) if config.reward_on == "payoff" else 0
             unit = float(self.game.rules.unit_chips)
             run = Run(chunk.traverser, chunk.weight, chunk.action_stream, chunk.first, unit, shape)
-            return int(ladder_traversals(self.game.ladder, self._ladder_layout, *tables, run, chunk.learning))
+            return int(bet_size_traversals(self.game.bets, self._bet_size_layout, *tables, run, chunk.learning))
         where = (
             self._trees[chunk.traverser], *tables, chunk.traverser, chunk.weight, chunk.action_stream, chunk.first
         )  # fmt: skip
@@ -227,12 +227,12 @@ class MCCFR(TabularSolver):
         """Without `memories` only the average strategy, in its compact form if the tables have one."""
         if memories or self._trees:
             return super()._saved_arrays(memories)
-        return {_COMPACT: compact(self._ladder_layout, self._played)}
+        return {_COMPACT: compact(self._bet_size_layout, self._played)}
 
     @property
-    def _ladder_layout(self) -> LadderLayout:
+    def _bet_size_layout(self) -> BetSizeLayout:
         assert isinstance(self.tables, _HandTables)
-        assert isinstance(self.tables.layout, LadderLayout)
+        assert isinstance(self.tables.layout, BetSizeLayout)
         return self.tables.layout
 
     def restore(self, saved: SavedState, memories: bool) -> None:
@@ -311,9 +311,9 @@ class _TreeTables:
 class _HandTables:
     """Tables over buckets of hands."""
 
-    def __init__(self, game: PokerGame | LadderPoker, config: TabularConfig, abstraction: Buckets | None) -> None:
+    def __init__(self, game: PokerGame | BetSizePoker, config: TabularConfig, abstraction: Buckets | None) -> None:
         self.game, self.buckets = game, abstraction or built_in_buckets(game.source.deck, config.abstraction)
-        if not isinstance(game, LadderPoker) and self.buckets.rules != game.rules:
+        if not isinstance(game, BetSizePoker) and self.buckets.rules != game.rules:
             raise GameError(f"An abstraction of {self.buckets.rules.name} cannot be used for {game.name}.")
         self.layout = hand_layout(game, self.buckets.counts)
         self.entries = self.layout.size
@@ -343,7 +343,7 @@ def _trees(
     """The listed tree as each player is paid in it; None for poker with a few bet sizes, whose nodes are computed."""
     if isinstance(tables, _TreeTables):
         tree = explicit_traversal_tree(tables.game.explicit)
-    elif isinstance(tables.layout, LadderLayout):
+    elif isinstance(tables.layout, BetSizeLayout):
         return None
     else:
         assert isinstance(game, PokerGame)
@@ -392,5 +392,5 @@ def _require_supported(game: AnyGame, config: TabularConfig, threads: int) -> No
         raise ConfigError(f"Monte Carlo CFR needs at least 1 thread, but 'threads' is {threads}.")
     name = OPENSPIEL + game.name if isinstance(game, TreeGame) else game.name
     solve_config_from_table({"game": name, "solve": dataclasses.asdict(config)})  # checks kinds of values, too
-    if isinstance(game, LadderPoker) and config.sampler != "external":
+    if isinstance(game, BetSizePoker) and config.sampler != "external":
         raise ConfigError(f"{game.name} is solved with external sampling only, but the sampler is '{config.sampler}'.")

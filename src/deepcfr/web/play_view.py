@@ -132,7 +132,7 @@ def size_steps(least: float, most: float) -> list[float]:
 def action_keys(tokens: list[str]) -> dict[str, str]:
     """The key of each action: its letter, or for raises the number of the size, from 1.
 
-    A ladder has at most ten rungs; the tenth size has the key 0.
+    A game has at most ten sizes; the tenth size has the key 0.
     """
     sizes = [token for token in tokens if len(token) > 1]
     return {token: str((sizes.index(token) + 1) % 10) if token in sizes else token for token in tokens}

@@ -19,8 +19,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from deepcfr.config import DEFAULT_SEARCH, SearchConfig
 from deepcfr.errors import ConfigError, DeepCFRError, GameError
-from deepcfr.games.ladder import LadderRules
-from deepcfr.games.ladder_game import can_be_listed
+from deepcfr.games.bet_size_game import can_be_listed
+from deepcfr.games.bet_sizes import BetSizeRules
 from deepcfr.games.poker import Poker, PokerGame, poker_game
 from deepcfr.play.costs import Costs
 from deepcfr.play.hand import CardTuple
@@ -127,9 +127,9 @@ class NamedRun:
 
     @property
     def browsable(self) -> bool:
-        """Whether its strategy can be shown: a game with a ladder of raises may be too large to list."""
+        """Whether its strategy can be shown: a game with a list of bet sizes may be too large to list."""
         source = self.folder.source
-        return not isinstance(source, LadderRules) or can_be_listed(source)
+        return not isinstance(source, BetSizeRules) or can_be_listed(source)
 
     @property
     def note(self) -> str:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from deepcfr.defaults import SPOT_ITERATIONS, SPOT_SIZES
 from deepcfr.errors import ConfigError, DeepCFRError, GameError
-from deepcfr.games.ladder import LadderRules
+from deepcfr.games.bet_sizes import BetSizeRules
 from deepcfr.games.rules import PokerRules
 from deepcfr.search.spot import SPOT_TEXTS, Spot, parse_board
 from deepcfr.search.spot_ranges import HOLDEM, hand_rows, is_holdem, kind_texts, kind_weights, parse_range
@@ -182,7 +182,7 @@ def _again(site: Site, name: str, locks: list[schema.SpotLock]) -> str:
 
 def _plays_holdem(run: NamedRun) -> bool:
     source = run.folder.source
-    rules = source.deck if isinstance(source, LadderRules) else source
+    rules = source.deck if isinstance(source, BetSizeRules) else source
     return isinstance(rules, PokerRules) and is_holdem(rules)
 
 

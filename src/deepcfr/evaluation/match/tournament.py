@@ -18,16 +18,16 @@ from deepcfr.evaluation.match.boards import boards_match
 from deepcfr.evaluation.match.exact import exact_match
 from deepcfr.evaluation.match.hands import sampled_match
 from deepcfr.evaluation.match.record import Match
-from deepcfr.games.ladder_game import LadderPoker
+from deepcfr.games.bet_size_game import BetSizePoker
 from deepcfr.policies.base import Policy
 from deepcfr.types import OnProgress
 
-LADDER_DEALS = 100_000  # default number of deals in a raise-ladder game
+BET_SIZE_DEALS = 100_000  # default number of deals in a game with bet sizes
 
 
 @dataclass(frozen=True)
 class TournamentTerms:
-    """The terms of matches. Without boards and hands matches are exact, or over LADDER_DEALS deals in a raise-ladder game.
+    """The terms of matches. Without boards and hands they are exact, or over BET_SIZE_DEALS deals in a game with bet sizes.
 
     Raises ConfigError for impossible values.
     """
@@ -59,15 +59,15 @@ class TournamentTerms:
             raise ConfigError("A number of lines is for matches over sampled boards: give a number of boards with it.")
 
     def settled(self, player: Policy) -> TournamentTerms:
-        """These terms with the defaults of a player's game: in a raise-ladder game a number of hands."""
-        if not isinstance(player.game, LadderPoker) or self.boards is not None or self.hands is not None:
+        """These terms with the defaults of a player's game: in a game with bet sizes a number of hands."""
+        if not isinstance(player.game, BetSizePoker) or self.boards is not None or self.hands is not None:
             return self
-        return replace(self, hands=LADDER_DEALS)
+        return replace(self, hands=BET_SIZE_DEALS)
 
     def play(self, first: Policy, second: Policy, on_progress: OnProgress | None = None) -> Match:
         """Play one match on these terms; raises the errors of the matches.
 
-        Raises GameError for boards in a raise-ladder game that is too large to list.
+        Raises GameError for boards in a game with bet sizes that is too large to list.
         """
         hands = self.settled(first).hands
         if hands is not None:

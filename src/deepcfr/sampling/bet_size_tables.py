@@ -1,8 +1,8 @@
-"""External-sampling Monte Carlo CFR on raise-ladder games: betting is stepped, and tables are indexed directly.
+"""External-sampling Monte Carlo CFR on games with bet sizes: the betting tree is implicit, and tables are indexed directly.
 
 **Infosets.** A row of the tables stands for the round, the bucket of the player's cards, the number of earlier rounds
 in which each player raised (Lin 2024, figure 4), the octave of the pot at the start of the round, and all actions of
-the round. So a player remembers of earlier rounds who raised and how large the pot became, but not each rung. This is
+the round. So a player remembers of earlier rounds who raised and how large the pot became, but not each size. This is
 an abstraction with imperfect recall; it is exact where a game has one round.
 
 **Direct index instead of a hash.** All parts of a row's name are small numbers, so its index is a sum of products. The
@@ -23,26 +23,26 @@ import numpy.typing as npt
 
 from deepcfr.compiled import nb
 from deepcfr.errors import CheckpointError
-from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL
-from deepcfr.games.cards import address_of, uniform_at
-from deepcfr.games.ladder_betting import (
+from deepcfr.games.bet_size_betting import (
     ACTOR,
+    BET,
+    BETS,
     ENDED,
     ENTRIES,
     HISTORY,
     OPENED,
     RAISED,
     ROUND,
-    RUNG,
-    RUNGS,
     START,
-    Ladder,
+    BetSizes,
     advance,
     begin,
     gain,
     is_legal,
 )
-from deepcfr.games.ladder_game import LadderPoker
+from deepcfr.games.bet_size_game import BetSizePoker
+from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL
+from deepcfr.games.cards import address_of, uniform_at
 from deepcfr.games.poker import PokerGame
 from deepcfr.sampling.mccfr import PLAIN, Learning, floor_after, normalise, sample, shaped
 from deepcfr.sampling.traversal_tree import Situations, TableLayout, table_layout
@@ -53,13 +53,13 @@ FULL = 255  # the largest probability of a row in the compact form
 _PIECE = 1 << 22  # entries per step of the conversion: a few megabytes
 
 
-class LadderLayout(NamedTuple):
+class BetSizeLayout(NamedTuple):
     """Index of a row: start + ((bucket * histories + history) * pots + pot) * block + offset of the round's actions."""
 
     start: Ints  # [R]
     block: Ints  # [R] entries for one bucket, history and pot
     pots: Ints  # [R] number of octaves of the pot at the start of the round
-    offset: Ints  # [R, 2 << K] by opened << K | rungs; -1 where impossible
+    offset: Ints  # [R, 2 << K] by opened << K | sizes; -1 where impossible
     octave: int  # half of the smallest pot, in chips
     size: int  # number of entries
 
@@ -70,81 +70,81 @@ class LadderLayout(NamedTuple):
         return [[place] for place in zip(self.start.tolist(), widths, strict=True)]
 
 
-def hand_layout(game: PokerGame | LadderPoker, counts: tuple[int, ...]) -> TableLayout | LadderLayout:
+def hand_layout(game: PokerGame | BetSizePoker, counts: tuple[int, ...]) -> TableLayout | BetSizeLayout:
     """The layout of a poker game's tables with `counts` buckets in each round."""
-    return ladder_layout(game, counts) if isinstance(game, LadderPoker) else table_layout(game.tree, counts)
+    return bet_size_layout(game, counts) if isinstance(game, BetSizePoker) else table_layout(game.tree, counts)
 
 
-def ladder_layout(game: LadderPoker, counts: tuple[int, ...]) -> LadderLayout:
-    """The layout of tables with `counts` buckets in each round. A row has entries for fold, call and higher rungs."""
-    ladder = game.ladder
-    rounds, most = len(ladder.length), ladder.rungs.shape[1]
+def bet_size_layout(game: BetSizePoker, counts: tuple[int, ...]) -> BetSizeLayout:
+    """The layout of tables with `counts` buckets in each round. A row has entries for fold, call and higher sizes."""
+    bets = game.bets
+    rounds, most = len(bets.length), bets.sizes.shape[1]
     offset = np.full((rounds, 2 << most), -1, np.int64)
     start, block, pots = (np.zeros(rounds, np.int64) for _ in range(3))
     size = 0
     octave = max(game.rules.blinds)
     for round_ in range(rounds):
-        own = int(ladder.length[round_])
+        own = int(bets.length[round_])
         for opened in (0, 1):
             for chosen in range(1 << own):
-                if chosen.bit_count() <= ladder.most[round_]:
+                if chosen.bit_count() <= bets.most[round_]:
                     offset[round_, opened << most | chosen] = block[round_]
-                    block[round_] += RUNG + own - chosen.bit_length()
+                    block[round_] += BET + own - chosen.bit_length()
         largest = _largest_start(game, round_)
         pots[round_] = (largest // octave).bit_length()
         start[round_] = size
         size += counts[round_] * (round_ + 1) ** 2 * int(pots[round_] * block[round_])
-    return LadderLayout(start, block, pots, offset, octave, size)
+    return BetSizeLayout(start, block, pots, offset, octave, size)
 
 
-def _largest_start(game: LadderPoker, round_: int) -> int:
+def _largest_start(game: BetSizePoker, round_: int) -> int:
     """The largest contribution of a player at the start of a round, in chips."""
-    rules, ladder = game.source, game.ladder
+    rules, bets = game.source, game.bets
     if round_ == 0:
         return max(rules.blinds)
     if rules.measure[0] == "chips" and round_ == 1 and not rules.all_in[0]:
-        return min(max(*rules.blinds, *(int(rung) for rung in ladder.rungs[0])), rules.stack)
+        return min(max(*rules.blinds, *(int(size) for size in bets.sizes[0])), rules.stack)
     return rules.stack
 
 
 @nb.njit(cache=True, nogil=True)
-def row_of(layout: LadderLayout, position: Ints, bucket: int) -> int:
-    """Index of the first entry of a decision's row. Its entries are fold, call and the rungs above the last one."""
+def row_of(layout: BetSizeLayout, position: Ints, bucket: int) -> int:
+    """Index of the first entry of a decision's row. Its entries are fold, call and the sizes above the last one."""
     round_ = position[ROUND]
     history = position[RAISED] * (round_ + 1) + position[RAISED + 1]
     pot = 0
     while layout.octave << (pot + 1) <= position[START]:
         pot += 1
     half = layout.offset.shape[1] // 2
-    within = layout.offset[round_, position[OPENED] * half + position[RUNGS]]
+    within = layout.offset[round_, position[OPENED] * half + position[BETS]]
     place = (bucket * (round_ + 1) ** 2 + history) * layout.pots[round_] + pot
     return layout.start[round_] + place * layout.block[round_] + within
 
 
 @nb.njit(cache=True, nogil=True)
-def lowest_rung(position: Ints) -> int:
-    """The lowest rung above all chosen rungs."""
-    chosen, rung = position[RUNGS], 0
-    while chosen >> rung:
-        rung += 1
-    return rung
+def lowest_size(position: Ints) -> int:
+    """The lowest size above all chosen sizes."""
+    chosen, size = position[BETS], 0
+    while chosen >> size:
+        size += 1
+    return size
 
 
 @nb.njit(cache=True, nogil=True)
 def strategy_at(
-    ladder: Ladder, table: Table, at: int, position: Ints, floor: float, legal: Ints, share: Doubles
+    bets: BetSizes, table: Table, at: int, position: Ints, floor: float, legal: Ints, share: Doubles
 ) -> int:
     """Legal actions and their probabilities: proportional to the row's positive entries, uniform where there are none.
 
     Fills the first n places of `legal` and `share` and returns n. `floor` is applied as in `sampling.mccfr`.
     """
     count, total = 0, 0.0
-    lowest = lowest_rung(position)
-    for action in range(RUNG + ladder.length[position[ROUND]]):
-        if action >= RUNG and action - RUNG < lowest:
+    lowest = lowest_size(position)
+    for action in range(BET + bets.length[position[ROUND]]):
+        if action >= BET and action - BET < lowest:
             continue
-        if is_legal(ladder, position, action):
-            entry = action if action < RUNG else action - lowest
+        if is_legal(bets, position, action):
+            entry = action if action < BET else action - lowest
             positive = max(float(table[at + entry]), 0.0)  # read once: another thread may change it
             legal[count], share[count] = action, positive
             total += positive
@@ -156,7 +156,7 @@ def strategy_at(
 @nb.njit(cache=True, nogil=True)
 def entry_of(position: Ints, action: int) -> int:
     """The position of a legal action in its row."""
-    return action if action in (FOLD, CALL) else action - lowest_rung(position)
+    return action if action in (FOLD, CALL) else action - lowest_size(position)
 
 
 class _Stack(NamedTuple):
@@ -172,9 +172,9 @@ class _Stack(NamedTuple):
 
 
 @nb.njit(cache=True, nogil=True)
-def _new_stack(ladder: Ladder) -> _Stack:
-    rounds, actions = len(ladder.length), RUNG + ladder.rungs.shape[1]
-    depth = rounds * (actions + 2) + 1  # per round an opening check, every rung and a last call; then the end
+def _new_stack(bets: BetSizes) -> _Stack:
+    rounds, actions = len(bets.length), BET + bets.sizes.shape[1]
+    depth = rounds * (actions + 2) + 1  # per round an opening check, every size and a last call; then the end
     return _Stack(
         np.zeros((depth, ENTRIES), np.int64), np.zeros(depth, np.int64), np.zeros(depth, np.int64),
         np.zeros(depth, np.int64), np.zeros((depth, actions), np.int64), np.zeros((depth, actions)),
@@ -194,25 +194,25 @@ class Run(NamedTuple):
 
 
 @nb.njit(cache=True, nogil=True)
-def _descend(ladder: Ladder, stack: _Stack, depth: int) -> int:
+def _descend(bets: BetSizes, stack: _Stack, depth: int) -> int:
     """Enter the history after action `at`. Returns the nodes touched: that history and the deals before it."""
     before, after = stack.position[depth], stack.position[depth + 1]
     action = stack.legal[depth, stack.at[depth]]
     after[:] = before
-    advance(ladder, after, action)
+    advance(bets, after, action)
     return 1 + after[ROUND] - before[ROUND]
 
 
 @nb.njit(cache=True, nogil=True)
 def _traverse(
-    ladder: Ladder, layout: LadderLayout, regrets: Table, averages: Table, buckets: Ints, result: int, run: Run,
+    bets: BetSizes, layout: BetSizeLayout, regrets: Table, averages: Table, buckets: Ints, result: int, run: Run,
     floor: float, regret_shape: int, address: np.uint64, stack: _Stack,
 ) -> int:  # fmt: skip
     """One traversal: all actions of the traverser and one sampled action of the opponent; returns the nodes touched.
 
     The opponent's decisions add to the average strategy, because they are reached with the opponent's own probability.
     """
-    begin(ladder, stack.position[0])
+    begin(bets, stack.position[0])
     depth, touched = 0, 2  # the deal and the root
     while True:
         position = stack.position[depth]
@@ -220,13 +220,13 @@ def _traverse(
             actor = position[ACTOR]
             row = row_of(layout, position, buckets[2 * position[ROUND] + actor])
             share = stack.share[depth]
-            count = strategy_at(ladder, regrets, row, position, floor, stack.legal[depth], share)
+            count = strategy_at(bets, regrets, row, position, floor, stack.legal[depth], share)
             stack.row[depth], stack.options[depth], stack.at[depth] = row, count, 0
             if actor != run.traverser:
                 for i in range(count):
                     averages[row + entry_of(position, stack.legal[depth, i])] += run.weight * share[i]
                 stack.at[depth] = sample(share, 0, count, uniform_at(address, position[HISTORY]))
-            touched += _descend(ladder, stack, depth)
+            touched += _descend(bets, stack, depth)
             depth += 1
             continue
         value = shaped(gain(position, run.traverser, result) / run.unit, run.shape)
@@ -237,7 +237,7 @@ def _traverse(
             stack.value[depth, stack.at[depth]] = value
             stack.at[depth] += 1
             if stack.at[depth] < stack.options[depth]:
-                touched += _descend(ladder, stack, depth)
+                touched += _descend(bets, stack, depth)
                 depth += 1
                 break
             value = _credit(stack, depth, regrets, run.weight, regret_shape)
@@ -252,17 +252,17 @@ def _credit(stack: _Stack, depth: int, regrets: Table, weight: float, shape: int
     value = 0.0
     for i in range(count):
         value += share[i] * values[i]
-    lowest = lowest_rung(stack.position[depth])
+    lowest = lowest_size(stack.position[depth])
     for i in range(count):
         action = stack.legal[depth, i]
-        entry = action if action < RUNG else action - lowest
+        entry = action if action < BET else action - lowest
         regrets[stack.row[depth] + entry] += weight * shaped(values[i] - value, shape)
     return value
 
 
 @nb.njit(cache=True, nogil=True)
-def ladder_traversals(
-    ladder: Ladder, layout: LadderLayout, regrets: Table, averages: Table, situations: Situations, run: Run,
+def bet_size_traversals(
+    bets: BetSizes, layout: BetSizeLayout, regrets: Table, averages: Table, situations: Situations, run: Run,
     learning: Learning = PLAIN,
 ) -> int:  # fmt: skip
     """Run the external-sampling traversals from number `run.first` for one player; returns the nodes touched.
@@ -270,12 +270,12 @@ def ladder_traversals(
     Adds `run.weight` times the traverser's sampled regrets to `regrets`, and `run.weight` times the opponent's strategy
     to `averages`. Source: Lanctot et al. 2009, section 4.
     """
-    stack = _new_stack(ladder)
+    stack = _new_stack(bets)
     touched = 0
     for i in range(len(situations.results)):
         address, floor = address_of(run.stream, run.first + i), floor_after(learning, run.first + i)
         touched += _traverse(
-            ladder, layout, regrets, averages, situations.buckets[i], situations.results[i], run, floor,
+            bets, layout, regrets, averages, situations.buckets[i], situations.results[i], run, floor,
             learning.shape, address, stack,
         )  # fmt: skip
     return touched
@@ -283,15 +283,15 @@ def ladder_traversals(
 
 @nb.njit(cache=True, nogil=True)
 def table_strategies(
-    ladder: Ladder, layout: LadderLayout, table: Table, positions: Ints, group: Ints, buckets: Ints, result: Doubles
+    bets: BetSizes, layout: BetSizeLayout, table: Table, positions: Ints, group: Ints, buckets: Ints, result: Doubles
 ) -> None:
     """Fill `result` [n, U, A], initially zero, with strategies at `positions` [n]; `buckets` [G, U] are by `group` [n]."""
-    actions = RUNG + ladder.rungs.shape[1]
+    actions = BET + bets.sizes.shape[1]
     legal, share = np.empty(actions, np.int64), np.empty(actions)
     for i in range(len(positions)):
         for hand in range(buckets.shape[1]):
             at = row_of(layout, positions[i], buckets[group[i], hand])
-            count = strategy_at(ladder, table, at, positions[i], 0.0, legal, share)
+            count = strategy_at(bets, table, at, positions[i], 0.0, legal, share)
             for j in range(count):
                 result[i, hand, legal[j]] = share[j]
 
@@ -299,7 +299,7 @@ def table_strategies(
 # The compact form stores each row as whole numbers, scaled so that the largest is FULL, and compresses the whole table.
 
 
-def compact(layout: LadderLayout, table: Table) -> Cards:
+def compact(layout: BetSizeLayout, table: Table) -> Cards:
     """A table in compact form, uint8 [bytes]; the error is at most 1/510 of a row's largest probability.
 
     Rows that were never visited remain zeros: they play uniformly and compress to almost nothing.
@@ -335,7 +335,7 @@ def expand(data: Cards, size: int) -> Cards:
     return table
 
 
-def _row_widths(layout: LadderLayout, round_: int) -> Ints:
+def _row_widths(layout: BetSizeLayout, round_: int) -> Ints:
     """The entries of each row of a block, in order."""
     starts = np.sort(layout.offset[round_][layout.offset[round_] >= 0])
     return np.diff(np.append(starts, layout.block[round_]))

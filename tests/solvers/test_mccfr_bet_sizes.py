@@ -1,4 +1,4 @@
-"""The ladder solver: small games close to equilibrium by enumeration, settings that matter, compact strategies."""
+"""Monte Carlo CFR with bet sizes: small games near equilibrium by enumeration, settings that matter, compact strategies."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bet_size_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions
 from deepcfr.config import RunConfig, SolveConfig, TabularConfig
 from deepcfr.errors import CheckpointError, ConfigError, GameError
-from deepcfr.games.ladder import LADDERS, LadderRules
-from deepcfr.games.ladder_betting import nodes_of
-from deepcfr.games.ladder_game import LadderGame
+from deepcfr.games.bet_size_betting import nodes_of
+from deepcfr.games.bet_size_game import ImplicitPoker
+from deepcfr.games.bet_sizes import BET_SIZE_GAMES, BetSizeRules
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.tables import AbstractPolicy
 from deepcfr.runs.build import build_solver, make_game
-from deepcfr.sampling.ladder_tables import FULL, expand
+from deepcfr.sampling.bet_size_tables import FULL, expand
 from deepcfr.solvers.mccfr import MCCFR
-from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions
 
 
-def solved(rules: LadderRules, threads: int = 1, **settings: Any) -> MCCFR:
+def solved(rules: BetSizeRules, threads: int = 1, **settings: Any) -> MCCFR:
     config = SolveConfig(solve=TabularConfig(algorithm="mccfr", **settings))
-    solver = build_solver(LadderGame(rules), replace(config, runtime=replace(config.runtime, threads=threads)))
+    solver = build_solver(ImplicitPoker(rules), replace(config, runtime=replace(config.runtime, threads=threads)))
     for _ in solver.iterations():
         pass
     solver.workers.shutdown()
@@ -101,7 +101,7 @@ def test_a_threshold_takes_rare_actions_out_of_the_average_and_changes_no_table(
 
 
 def test_what_cannot_be_is_one_sentence() -> None:
-    hunl = LADDERS["hunl-ladder"]
+    hunl = BET_SIZE_GAMES["hunl-ladder"]
     sentences = {
         "hunl-ladder is solved with mccfr, and 'cfr+' was asked for.": {"algorithm": "cfr+"},
         "hunl-ladder is solved with external sampling only, but the sampler is 'outcome'.": {
@@ -115,7 +115,7 @@ def test_what_cannot_be_is_one_sentence() -> None:
     }  # fmt: skip
     for sentence, settings in sentences.items():
         with pytest.raises(ConfigError) as error:
-            build_solver(LadderGame(hunl), SolveConfig(solve=TabularConfig(**settings)))  # type: ignore[arg-type]
+            build_solver(ImplicitPoker(hunl), SolveConfig(solve=TabularConfig(**settings)))  # type: ignore[arg-type]
         assert error.value.problems == (sentence,)
     with pytest.raises(ConfigError, match="needs at least 1 thread, but 'threads' is 0"):
         solved(ONE_ROUND, threads=0)

@@ -1,4 +1,4 @@
-"""Raise-ladder games with a list of nodes: the tree, policies in both forms, Deep CFR and search."""
+"""Games with bet sizes with a list of nodes: the tree, policies in both forms, Deep CFR and search."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ import numpy as np
 import pytest
 import torch
 
+from bet_size_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions, random_table, rows_at
 from deepcfr.config import RunConfig, SearchConfig, config_from_table
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.evaluation.match.tournament import LADDER_DEALS, TournamentTerms
+from deepcfr.evaluation.match.tournament import BET_SIZE_DEALS, TournamentTerms
+from deepcfr.games.bet_size_betting import CHIPS, ENDED, HISTORY, count_positions, gains
+from deepcfr.games.bet_size_game import ExplicitPoker, ImplicitPoker, can_be_listed
+from deepcfr.games.bet_sizes import BET_SIZE_GAMES, BetSizeRules
 from deepcfr.games.betting import FOLD, FOLDED, NOT_TERMINAL, NOT_YET
-from deepcfr.games.ladder import LADDERS, LadderRules
-from deepcfr.games.ladder_betting import CHIPS, ENDED, HISTORY, count_positions, gains
-from deepcfr.games.ladder_game import LadderGame, ListedLadder, can_be_listed
 from deepcfr.games.presets import build_game
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.styles import scripted_policy
 from deepcfr.search.policy import ResolvingPolicy, searching
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.types import TERMINAL, Infosets
-from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions, random_table, rows_at
 
 
-def positions_of(game: ListedLadder) -> np.ndarray:
+def positions_of(game: ExplicitPoker) -> np.ndarray:
     """The positions of all decisions."""
     return game.positions(np.arange(game.tree.num_decisions))
 
 
 @pytest.mark.parametrize("rules", [ONE_ROUND, TWO_ROUNDS], ids=lambda rules: rules.name)
-def test_the_tree_has_the_positions_of_the_betting_machine(rules: LadderRules) -> None:
-    game = ListedLadder(rules)
+def test_the_tree_has_the_positions_of_the_betting_machine(rules: BetSizeRules) -> None:
+    game = ExplicitPoker(rules)
     machine = {tuple(row) for row in decisions(game)}
     positions = game.positions(np.arange(game.tree.num_nodes))
     assert {tuple(row) for row in positions_of(game)} == machine
@@ -52,7 +52,7 @@ def test_the_tree_has_the_positions_of_the_betting_machine(rules: LadderRules) -
 
 
 def test_histories_tell_lines_apart_that_have_the_same_stacks() -> None:
-    game = ListedLadder(LADDERS["hunl-200"])
+    game = ExplicitPoker(BET_SIZE_GAMES["hunl-200"])
     assert (game.tree.num_decisions, game.tree.num_nodes) == (2_898, 7_080)
     same = np.delete(positions_of(game), HISTORY, axis=1)
     assert len(np.unique(same, axis=0)) < game.tree.num_decisions
@@ -60,7 +60,7 @@ def test_histories_tell_lines_apart_that_have_the_same_stacks() -> None:
 
 
 def test_bets_are_shares_of_the_pot() -> None:
-    game = ListedLadder(ONE_ROUND)
+    game = ExplicitPoker(ONE_ROUND)
     row = game.encoding.node_features[game.tree.child[0, 2]]  # after a raise from 1 to 2 antes, in a pot of 2
     positions = game.tree.positions
     assert row[0] == pytest.approx(1 / 2)
@@ -69,7 +69,7 @@ def test_bets_are_shares_of_the_pot() -> None:
 
 
 def test_bets_stand_in_their_own_rounds() -> None:
-    game = ListedLadder(TWO_ROUNDS)  # blinds of 1 and 2 chips
+    game = ExplicitPoker(TWO_ROUNDS)  # blinds of 1 and 2 chips
     state = game.state()
     for action in (3, 1):  # the dealer raises to 8, and the big blind calls
         state = state.after(action)
@@ -87,24 +87,24 @@ def test_a_game_with_too_many_lines_is_refused() -> None:
     with pytest.raises(
         GameError, match="has more than 200,000 nodes: networks, search and exact evaluation need fewer"
     ):
-        ListedLadder(LADDERS["hunl-ladder"])
-    assert not can_be_listed(LADDERS["hunl-ladder"])
-    assert isinstance(build_game(LADDERS["hunl-ladder"]), LadderGame)
-    assert isinstance(build_game(LADDERS["hunl-200"]), ListedLadder)
+        ExplicitPoker(BET_SIZE_GAMES["hunl-ladder"])
+    assert not can_be_listed(BET_SIZE_GAMES["hunl-ladder"])
+    assert isinstance(build_game(BET_SIZE_GAMES["hunl-ladder"]), ImplicitPoker)
+    assert isinstance(build_game(BET_SIZE_GAMES["hunl-200"]), ExplicitPoker)
 
 
 @pytest.mark.parametrize("rules", [ONE_ROUND, TWO_ROUNDS], ids=lambda rules: rules.name)
-def test_positions_are_counted_before_they_are_listed(rules: LadderRules) -> None:
-    game = ListedLadder(rules)
-    ladder, start = game.ladder, game.state().position
-    assert count_positions(ladder, start, 10**6) == game.tree.num_nodes
-    assert count_positions(ladder, positions_of(game)[1], 10**6) < game.tree.num_nodes
-    assert count_positions(ladder, start, 20) > 20
+def test_positions_are_counted_before_they_are_listed(rules: BetSizeRules) -> None:
+    game = ExplicitPoker(rules)
+    bets, start = game.bets, game.state().position
+    assert count_positions(bets, start, 10**6) == game.tree.num_nodes
+    assert count_positions(bets, positions_of(game)[1], 10**6) < game.tree.num_nodes
+    assert count_positions(bets, start, 20) > 20
 
 
 @pytest.mark.parametrize("suits", ["canonical", "raw"])
 def test_a_table_keeps_its_strategy_in_both_forms(suits: str) -> None:
-    game = ListedLadder(TWO_ROUNDS, suits)  # type: ignore[arg-type]
+    game = ExplicitPoker(TWO_ROUNDS, suits)  # type: ignore[arg-type]
     table, there = random_table(3), random_table(3, game)
     cards = np.tile(game.deal_cards(30, 4), (game.tree.num_decisions, 1))
     positions = np.repeat(positions_of(game), 30, axis=0)
@@ -126,7 +126,7 @@ def test_deep_cfr_learns_and_its_exact_value_is_that_of_all_deals() -> None:
         "average": {"steps": 400, "batch_size": 256, "learning_rate": 0.003}, "runtime": {"threads": 1},
     }  # fmt: skip
     config: RunConfig = config_from_table(table)
-    solver = DeepCFR(ListedLadder(TWO_ROUNDS), config)
+    solver = DeepCFR(ExplicitPoker(TWO_ROUNDS), config)
     for _ in solver.iterations():
         pass
     solver.fit_average()
@@ -137,7 +137,7 @@ def test_deep_cfr_learns_and_its_exact_value_is_that_of_all_deals() -> None:
 
 
 def test_search_makes_a_table_less_exploitable() -> None:
-    plain = random_table(2, ListedLadder(TWO_ROUNDS))
+    plain = random_table(2, ExplicitPoker(TWO_ROUNDS))
     searched = searching(plain, SearchConfig(kind="gadget", iterations=200))
     assert isinstance(searched, ResolvingPolicy)
     assert exploitability(searched).nash_conv < exploitability(plain).nash_conv
@@ -145,7 +145,7 @@ def test_search_makes_a_table_less_exploitable() -> None:
 
 def test_all_in_ends_the_betting_in_the_list_too() -> None:
     rules = replace(TWO_ROUNDS, all_in=(True, True))
-    game = ListedLadder(rules)
+    game = ExplicitPoker(rules)
     all_in = game.tree.chips.max(1) >= rules.stack
     decisions_left = np.flatnonzero(all_in[: game.tree.num_decisions])
     assert len(decisions_left)
@@ -153,19 +153,19 @@ def test_all_in_ends_the_betting_in_the_list_too() -> None:
 
 
 def test_matches_are_the_same_in_either_form() -> None:
-    games = ListedLadder(TWO_ROUNDS), LadderGame(TWO_ROUNDS)
+    games = ExplicitPoker(TWO_ROUNDS), ImplicitPoker(TWO_ROUNDS)
     matches = [TournamentTerms(hands=2_000).play(random_table(1, game), UniformPolicy(game)) for game in games]
     assert matches[0].value == matches[1].value
     table = random_table(1, games[0])
-    assert TournamentTerms().settled(table).hands == LADDER_DEALS
+    assert TournamentTerms().settled(table).hands == BET_SIZE_DEALS
     assert TournamentTerms(boards="all").play(table, UniformPolicy(games[0])).exact
-    rivals = replace(TWO_ROUNDS, ladder=((4, 6), (50, 100)))
-    with pytest.raises(GameError, match="differ in ladder"):
-        TournamentTerms(boards="all").play(table, UniformPolicy(ListedLadder(rivals)))
+    rivals = replace(TWO_ROUNDS, bet_sizes=((4, 6), (50, 100)))
+    with pytest.raises(GameError, match="differ in bet_sizes"):
+        TournamentTerms(boards="all").play(table, UniformPolicy(ExplicitPoker(rivals)))
 
 
 def test_scripts_play_the_lowest_legal_raise_in_both_forms() -> None:
-    game, computed = ListedLadder(TWO_ROUNDS), LadderGame(TWO_ROUNDS)
+    game, computed = ExplicitPoker(TWO_ROUNDS), ImplicitPoker(TWO_ROUNDS)
     positions = positions_of(game)
     cards = np.tile(game.deal_cards(1, 4), (len(positions), 1))
     infosets = Infosets(torch.arange(len(positions)), torch.zeros(len(positions), 2, dtype=torch.uint8))
@@ -175,8 +175,8 @@ def test_scripts_play_the_lowest_legal_raise_in_both_forms() -> None:
 
 
 def test_a_computed_node_is_the_game_that_is_listed() -> None:
-    game = ListedLadder(replace(TWO_ROUNDS, all_in=(True, True)))
-    same, nodes = LadderGame(game.source), torch.from_numpy(game.computed)
+    game = ExplicitPoker(replace(TWO_ROUNDS, all_in=(True, True)))
+    same, nodes = ImplicitPoker(game.source), torch.from_numpy(game.computed)
     for name in ("actor", "legal", "round", "deals_before"):
         assert torch.equal(getattr(same, name)[nodes], getattr(game, name)), name
     every = np.arange(game.tree.num_nodes)

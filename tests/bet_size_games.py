@@ -1,4 +1,4 @@
-"""Small raise-ladder games for tests, and a policy's best response by the list of all deals."""
+"""Small games with bet sizes for tests, and a policy's best response by the list of all deals."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ import torch
 
 from deepcfr.abstraction.buckets import lossless
 from deepcfr.games.base import infosets_at
+from deepcfr.games.bet_size_betting import ACTOR, ENDED, ROUND, advance, first_positions, gain, legal_actions, nodes_of
+from deepcfr.games.bet_size_game import BetSizePoker, ExplicitPoker, ImplicitPoker
+from deepcfr.games.bet_sizes import BetSizeRules
 from deepcfr.games.betting import NOT_TERMINAL
-from deepcfr.games.ladder import LadderRules
-from deepcfr.games.ladder_betting import ACTOR, ENDED, ROUND, advance, first_positions, gain, legal_actions, nodes_of
-from deepcfr.games.ladder_game import LadderGame, LadderPoker, ListedLadder
 from deepcfr.policies.base import Policy
 from deepcfr.policies.tables import AbstractPolicy
-from deepcfr.sampling.ladder_tables import ladder_layout
+from deepcfr.sampling.bet_size_tables import bet_size_layout
 from deepcfr.sampling.traversal_tree import showdowns
 
 # One card each of five, one round, raises to 2, 4 or all-in 6 antes: its histories are its names.
-ONE_ROUND = LadderRules(
-    name="one-round", stack=6, ladder=((2, 4),), measure=("chips",), max_raises=(3,), all_in=(True,), blinds=(1, 1),
+ONE_ROUND = BetSizeRules(
+    name="one-round", stack=6, bet_sizes=((2, 4),), measure=("chips",), max_raises=(3,), all_in=(True,), blinds=(1, 1),
     first_player=(0,), num_ranks=5, num_suits=1, hole_cards=1, board_cards=(0,), unit_chips=1, unit="antes",
     milli_unit="mA/g",
 )  # fmt: skip
 # One card each of six, a board card and a second round, with small stacks.
-TWO_ROUNDS = LadderRules(
-    name="two-rounds", stack=16, ladder=((4, 8), (50, 100)), measure=("chips", "pot"), max_raises=(2, 2),
+TWO_ROUNDS = BetSizeRules(
+    name="two-rounds", stack=16, bet_sizes=((4, 8), (50, 100)), measure=("chips", "pot"), max_raises=(2, 2),
     all_in=(False, False), blinds=(1, 2), first_player=(0, 1), num_ranks=3, num_suits=2, hole_cards=1, board_cards=(0, 1),
     unit_chips=2, unit="big blinds", milli_unit="mbb/g",
 )  # fmt: skip
 
 
-def random_table(seed: int, game: LadderPoker | None = None) -> AbstractPolicy:
+def random_table(seed: int, game: BetSizePoker | None = None) -> AbstractPolicy:
     """A policy of random probabilities."""
-    game = game or LadderGame(TWO_ROUNDS)
+    game = game or ImplicitPoker(TWO_ROUNDS)
     buckets = lossless(game.source.deck)
-    size = ladder_layout(game, buckets.counts).size
+    size = bet_size_layout(game, buckets.counts).size
     return AbstractPolicy(game, buckets, np.random.default_rng(seed).random(size) ** 2, f"random {seed}")
 
 
-def write_game(rules: LadderRules, path: Path) -> None:
+def write_game(rules: BetSizeRules, path: Path) -> None:
     """Write a game as the TOML file that commands take; its name is the file's."""
     fields = {name: value for name, value in asdict(rules).items() if name != "name"}
     path.write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in fields.items()))
 
 
-def all_deals(game: LadderPoker) -> np.ndarray:
+def all_deals(game: BetSizePoker) -> np.ndarray:
     """Every deal, uint8 [B, 2 * hole + board]."""
     rules = game.rules
     return np.array(list(permutations(range(rules.num_cards), 2 * rules.hole_cards + sum(rules.board_cards))), np.uint8)
@@ -59,9 +59,9 @@ def all_deals(game: LadderPoker) -> np.ndarray:
 def rows_at(policy: Policy, positions: np.ndarray, cards: np.ndarray) -> np.ndarray:
     """The strategies [n, A] of who acts at `positions` [n, ENTRIES], each in the deal of its row of `cards`."""
     game = policy.game
-    assert isinstance(game, LadderPoker)
+    assert isinstance(game, BetSizePoker)
     nodes = nodes_of(positions)
-    nodes = torch.from_numpy(game.listed(nodes) if isinstance(game, ListedLadder) else nodes)
+    nodes = torch.from_numpy(game.listed(nodes) if isinstance(game, ExplicitPoker) else nodes)
     deals = game.deals_of(np.ascontiguousarray(cards))
     return policy.probabilities(infosets_at(game, nodes, torch.arange(len(cards)), deals)).numpy()
 
@@ -70,7 +70,7 @@ class Enumeration:
     """Best responses to a policy over all deals of a game; a player forgets nothing of the betting."""
 
     def __init__(self, policy: Policy) -> None:
-        assert isinstance(policy.game, LadderPoker)
+        assert isinstance(policy.game, BetSizePoker)
         self.policy, self.game = policy, policy.game
         cards = all_deals(self.game)
         self.cards, self.hole = cards, self.game.rules.hole_cards
@@ -82,7 +82,7 @@ class Enumeration:
 
     def best_response(self, player: int) -> float:
         rows = np.arange(len(self.cards))
-        position = first_positions(self.game.ladder, 1)[0]
+        position = first_positions(self.game.bets, 1)[0]
         return self._value(player, position, rows, np.full(len(rows), 1 / len(rows))) / self.game.rules.unit_chips
 
     def _seen(self, player: int, round_: int, rows: np.ndarray) -> np.ndarray:
@@ -94,11 +94,11 @@ class Enumeration:
     def _value(self, player: int, position: np.ndarray, rows: np.ndarray, weight: np.ndarray) -> float:
         if position[ENDED] != NOT_TERMINAL:
             return float(sum(w * gain(position, player, r) for w, r in zip(weight, self.results[rows], strict=True)))
-        actions = np.flatnonzero(legal_actions(self.game.ladder, position[None])[0])
+        actions = np.flatnonzero(legal_actions(self.game.bets, position[None])[0])
         after = {}
         for action in actions:
             after[action] = position.copy()
-            advance(self.game.ladder, after[action], action)
+            advance(self.game.bets, after[action], action)
         if position[ACTOR] != player:
             strategy = rows_at(self.policy, np.tile(position, (len(rows), 1)), self.cards[rows])
             return sum(self._value(player, after[a], rows, weight * strategy[:, a]) for a in actions)
@@ -110,15 +110,15 @@ class Enumeration:
         )
 
 
-def decisions(game: LadderPoker) -> list[np.ndarray]:
+def decisions(game: BetSizePoker) -> list[np.ndarray]:
     """Every decision of a small game's betting."""
-    found, stack = [], [first_positions(game.ladder, 1)[0]]
+    found, stack = [], [first_positions(game.bets, 1)[0]]
     while stack:
         position = stack.pop()
         if position[ENDED] == NOT_TERMINAL:
             found.append(position)
-            for action in np.flatnonzero(legal_actions(game.ladder, position[None])[0]):
+            for action in np.flatnonzero(legal_actions(game.bets, position[None])[0]):
                 after = position.copy()
-                advance(game.ladder, after, action)
+                advance(game.bets, after, action)
                 stack.append(after)
     return found

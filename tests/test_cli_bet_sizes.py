@@ -1,4 +1,4 @@
-"""Commands on a raise-ladder game: solved by iterations or by the clock, stopped and resumed, queried, played, compact."""
+"""Commands on a game with bet sizes: solved by iterations or the clock, stopped and resumed, queried, played, compact."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bet_size_games import TWO_ROUNDS, write_game
 from command_line import Outcome, deepcfr
 from deepcfr.config import load_any_config
 from deepcfr.evaluation.match import tournament as matches
 from deepcfr.runs.folder import RunFolder
 from experiments.grid import is_complete
-from ladder_games import TWO_ROUNDS, write_game
 
 STYLES = ("aggressive", "tight", "random", "calling-machine", "deterministic", "initial")
 
@@ -22,7 +22,7 @@ STYLES = ("aggressive", "tight", "random", "calling-machine", "deterministic", "
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the game `two.toml` and its runs `a` and `b`, of 20 and 40 iterations."""
-    folder = tmp_path_factory.mktemp("ladder")
+    folder = tmp_path_factory.mktemp("bet_sizes")
     write_game(TWO_ROUNDS, folder / "two.toml")
     for name, iterations in (("a", 20), ("b", 40)):
         assert solve(folder, name, "--iterations", iterations).json["iterations"] == iterations
@@ -166,8 +166,8 @@ def test_a_mistyped_style_is_told_from_a_folder_with_a_colon(place: Path, monkey
 
 
 def test_matches_without_a_number_are_of_so_many_deals(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert matches.LADDER_DEALS == 100_000  # as the help says
-    monkeypatch.setattr(matches, "LADDER_DEALS", 30)
+    assert matches.BET_SIZE_DEALS == 100_000  # as the help says
+    monkeypatch.setattr(matches, "BET_SIZE_DEALS", 30)
     a, b = place / "a", place / "b"
     assert deepcfr("match", a, b, "--json").json["hands"] == 30
     assert deepcfr("tournament", a, b, "--json").json["hands"] == 30
@@ -247,7 +247,7 @@ def test_an_exported_run_plays_alike_and_cannot_go_on(place: Path) -> None:
     assert "exported without its regrets" in problem(deepcfr("strategy", bot, "4c", "--policy", "current"))
 
 
-def test_networks_learn_a_small_ladder_and_play_its_tables(place: Path) -> None:
+def test_networks_learn_a_small_game_with_bet_sizes_and_play_its_tables(place: Path) -> None:
     small = ("--cfr.iterations", 4, "--sampling.traversals", 100, "--advantage.steps", 20, "--average.steps", 50)
     facts = deepcfr(
         "train",
@@ -279,7 +279,7 @@ def test_networks_learn_a_small_ladder_and_play_its_tables(place: Path) -> None:
     assert [name.split()[0] for name in answer["probabilities"]] == ["check", "bet"]
 
 
-def test_tables_of_a_small_ladder_are_measured_exactly_and_searched(place: Path) -> None:
+def test_tables_of_a_small_game_with_bet_sizes_are_measured_exactly_and_searched(place: Path) -> None:
     plain = deepcfr("exploitability", place / "a", "--json").json
     searched = deepcfr("exploitability", f"resolve:{place / 'a'}", "--json").json
     assert searched["nash_conv"] < plain["nash_conv"]
@@ -291,7 +291,7 @@ def test_tables_of_a_small_ladder_are_measured_exactly_and_searched(place: Path)
 def test_search_needs_no_list_of_the_whole_game(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name, spot = f"resolve:{place / 'a'}", "4c / r4 c / 2d"
     listed = deepcfr("strategy", name, spot, "--json").json["probabilities"]
-    monkeypatch.setattr("deepcfr.games.ladder_game.can_be_listed", lambda _: False)
+    monkeypatch.setattr("deepcfr.games.bet_size_game.can_be_listed", lambda _: False)
     stepped = deepcfr("strategy", name, spot, "--json").json["probabilities"]
     assert stepped == pytest.approx(listed, abs=1e-3)
     assert stepped != deepcfr("strategy", place / "a", spot, "--json").json["probabilities"]
@@ -299,6 +299,6 @@ def test_search_needs_no_list_of_the_whole_game(place: Path, monkeypatch: pytest
     assert deepcfr("lbr", name, "--hands", 20, "--json").json["hands"] == 20
 
 
-def test_a_ladder_with_too_many_lines_is_refused_in_a_sentence(place: Path) -> None:
+def test_a_game_with_too_many_lines_is_refused_in_a_sentence(place: Path) -> None:
     assert "more than 200,000 nodes" in problem(deepcfr("train", "hunl-ladder", "--out", place / "many"))
     assert not (place / "many").exists()

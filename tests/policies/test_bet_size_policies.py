@@ -1,33 +1,33 @@
-"""Styles, ensembles and matches of raise-ladder policies, and questions to them in text."""
+"""Styles, ensembles and matches of policies of games with bet sizes, and questions to them in text."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from bet_size_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions, random_table, rows_at
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.evaluation.match import sampled_match
+from deepcfr.games.bet_size_betting import ENDED, advance, first_positions, legal_actions
+from deepcfr.games.bet_size_game import BetSizePoker, ExplicitPoker, ImplicitPoker
+from deepcfr.games.bet_sizes import BET_SIZE_GAMES
 from deepcfr.games.betting import CALL, FOLD
-from deepcfr.games.ladder import LADDERS
-from deepcfr.games.ladder_betting import ENDED, advance, first_positions, legal_actions
-from deepcfr.games.ladder_game import LadderGame, LadderPoker, ListedLadder
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.mixture import RULES, ensemble
 from deepcfr.policies.query import query
 from deepcfr.policies.styles import STYLES, scripted_policy, styled
-from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions, random_table, rows_at
 
-HUNL = LadderGame(LADDERS["hunl-ladder"])
+HUNL = ImplicitPoker(BET_SIZE_GAMES["hunl-ladder"])
 
 
 def rows_of(policy: Policy) -> tuple[np.ndarray, np.ndarray]:
     """Legal actions [n, A] and probabilities [n, A] at every decision with some deals."""
     game = policy.game
-    assert isinstance(game, LadderPoker)
+    assert isinstance(game, BetSizePoker)
     positions = np.repeat(np.stack(decisions(game)), 20, axis=0)
     cards = np.tile(game.deal_cards(20, 5), (len(positions) // 20, 1))
-    return legal_actions(game.ladder, positions), rows_at(policy, positions, cards)
+    return legal_actions(game.bets, positions), rows_at(policy, positions, cards)
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -72,7 +72,7 @@ def test_an_ensemble_of_one_is_its_member_and_a_sum_is_the_mean() -> None:
 @pytest.mark.parametrize("rule", ["mixture", "member"])
 def test_a_mixture_at_computed_nodes_is_that_of_listed_ones(rule: str) -> None:
     mixed = ensemble([random_table(1), random_table(2)], rule)
-    game = ListedLadder(TWO_ROUNDS)
+    game = ExplicitPoker(TWO_ROUNDS)
     there = ensemble([random_table(1, game), random_table(2, game)], rule)
     np.testing.assert_allclose(rows_of(mixed)[1], rows_of(there)[1])
     assert exploitability(there).nash_conv == pytest.approx(Enumeration(mixed).nash_conv())
@@ -80,8 +80,8 @@ def test_a_mixture_at_computed_nodes_is_that_of_listed_ones(rule: str) -> None:
 
 def test_a_match_draws_one_member_for_each_deal() -> None:
     members, rival = (
-        [random_table(seed, LadderGame(ONE_ROUND)) for seed in (1, 2)],
-        random_table(3, LadderGame(ONE_ROUND)),
+        [random_table(seed, ImplicitPoker(ONE_ROUND)) for seed in (1, 2)],
+        random_table(3, ImplicitPoker(ONE_ROUND)),
     )
     match = sampled_match(ensemble(members, "member"), rival, 100_000, 3)
     exact = [500 * (value_of(member, rival) - value_of(rival, member)) for member in members]
@@ -97,7 +97,7 @@ def test_impossible_styles_and_ensembles_are_refused() -> None:
     with pytest.raises(GameError, match="at least one policy"):
         ensemble([], "sum")
     with pytest.raises(GameError, match="one sees two-rounds in canonical suits and another one-round"):
-        ensemble([random_table(1), random_table(1, LadderGame(ONE_ROUND))], "sum")
+        ensemble([random_table(1), random_table(1, ImplicitPoker(ONE_ROUND))], "sum")
     with pytest.raises(GameError, match="'bluff' is not a scripted style"):
         scripted_policy("bluff", HUNL)
 
@@ -115,7 +115,7 @@ def test_matches_are_zero_sum_and_a_policy_draws_with_itself() -> None:
 
 
 def test_a_match_has_the_value_of_the_game_tree() -> None:
-    first, second = random_table(1, LadderGame(ONE_ROUND)), random_table(2, LadderGame(ONE_ROUND))
+    first, second = random_table(1, ImplicitPoker(ONE_ROUND)), random_table(2, ImplicitPoker(ONE_ROUND))
     match = sampled_match(first, second, 40_000, 3)
     exact = [1000 * value_of(first, second), -1000 * value_of(second, first)]
     assert match.value == pytest.approx(sum(exact) / 2, abs=2 * match.interval)
@@ -126,10 +126,10 @@ def value_of(zero: Policy, one: Policy) -> float:
     """Player 0's gain in ONE_ROUND, by recursion over its betting with every pair of cards."""
     from itertools import permutations
 
-    from deepcfr.games.ladder_betting import ACTOR, gain
+    from deepcfr.games.bet_size_betting import ACTOR, gain
 
     game = zero.game
-    assert isinstance(game, LadderPoker)
+    assert isinstance(game, BetSizePoker)
     total = 0.0
     for mine, theirs in permutations(range(5), 2):
         deal = np.array([[mine, theirs]], np.uint8)
@@ -142,11 +142,11 @@ def value_of(zero: Policy, one: Policy) -> float:
             worth = 0.0
             for action in np.flatnonzero(shares):
                 after = position.copy()
-                advance(game.ladder, after, action)
+                advance(game.bets, after, action)
                 worth += shares[action] * value(after, result)
             return worth
 
-        total += value(first_positions(game.ladder, 1)[0], 2 if mine > theirs else 0)
+        total += value(first_positions(game.bets, 1)[0], 2 if mine > theirs else 0)
     return total / 20
 
 
@@ -199,7 +199,7 @@ def test_texts_that_describe_no_situation(text: str, sentence: str) -> None:
 
 def test_scripted_styles_call_and_raise() -> None:
     call, lowest, uniform = (
-        rows_at(scripted_policy(style, HUNL), first_positions(HUNL.ladder, 1), HUNL.deal_cards(1, 5))[0]
+        rows_at(scripted_policy(style, HUNL), first_positions(HUNL.bets, 1), HUNL.deal_cards(1, 5))[0]
         for style in ("call", "raise", "uniform")
     )
     assert call[CALL] == 1

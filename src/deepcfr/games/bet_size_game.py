@@ -1,7 +1,8 @@
-"""Poker with a few bet sizes as a `Game`: with a list of its nodes, or with computed ones where there are too many.
+"""Poker with a few bet sizes as a `Game`: with an explicit betting tree, or an implicit one where it is too large to list.
 
-A computed node is a number that has all actions before it (`ladder_betting.node_at`), and a position, a row of the betting
-machine, is found from it by replay. A listed tree has the positions of its nodes in an array.
+The nodes of an implicit tree are computed: a number has all actions before the node (`bet_size_betting.node_at`), and a
+position, a row of the betting machine, is found from it by replay. An explicit tree has the positions of its nodes in an
+array.
 """
 
 from __future__ import annotations
@@ -15,20 +16,18 @@ import numpy as np
 import torch
 
 from deepcfr.games.base import Deals, NodeFunction
-from deepcfr.games.betting import FEWER_SIZES, MOST_NODES, NOT_TERMINAL, BettingState, PublicTree, too_large, unroll
-from deepcfr.games.ladder import LadderRules
-from deepcfr.games.ladder_betting import (
+from deepcfr.games.bet_size_betting import (
     ACTOR,
     ALL_IN,
+    BET,
+    BETS,
     CHIPS,
     ENDED,
     ROUND,
-    RUNG,
-    RUNGS,
     START,
-    Ladder,
+    BetSizes,
     advance,
-    compile_ladder,
+    compile_sizes,
     count_positions,
     first_positions,
     gains,
@@ -42,52 +41,52 @@ from deepcfr.games.ladder_betting import (
     raise_total,
     step_all,
 )
+from deepcfr.games.bet_sizes import BetSizeRules
+from deepcfr.games.betting import FEWER_SIZES, MOST_NODES, NOT_TERMINAL, BettingState, PublicTree, too_large, unroll
 from deepcfr.games.poker import Poker, PokerGame, Suits
 from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PokerRules, no_limit
 from deepcfr.types import Encoding, Ints
 
 
-class LadderPoker(Poker):
-    """Poker with a few bet sizes: its rules are those of no-limit poker with its stacks, its actions those of `ladder`."""
+class BetSizePoker(Poker):
+    """Poker with a few bet sizes: its rules are those of no-limit poker with its stacks, its actions those of `bets`."""
 
-    source: LadderRules
-    ladder: Ladder
+    source: BetSizeRules
+    bets: BetSizes
 
     @abstractmethod
     def positions(self, nodes: Ints) -> Ints:
         """The positions of nodes [n], int64 [n, ENTRIES]."""
 
-    def state(self) -> SteppedState:
-        return SteppedState(self, first_positions(self.ladder, 1)[0])
+    def state(self) -> BetSizeState:
+        return BetSizeState(self, first_positions(self.bets, 1)[0])
 
 
-class LadderGame(LadderPoker):
+class ImplicitPoker(BetSizePoker):
     """A game whose betting tree may be too large to list: a node is computed from the actions before it."""
 
-    def __init__(self, rules: LadderRules, suits: Suits = "canonical", device: str = "cpu") -> None:
+    def __init__(self, rules: BetSizeRules, suits: Suits = "canonical", device: str = "cpu") -> None:
         super().__init__(no_limit(rules.deck, rules.stack), suits, device, rules)
-        self.ladder = compile_ladder(rules)
-        num_actions = int(RUNG + self.ladder.rungs.shape[1])  # fold, call and the most rungs of a round
+        self.bets = compile_sizes(rules)
+        num_actions = int(BET + self.bets.sizes.shape[1])  # fold, call and the most sizes of a round
         features, none = torch.empty(0, 0), torch.empty(0, num_actions, dtype=torch.bool)
         self.encoding = Encoding(features, none, self.card_groups, rules.num_ranks, rules.num_suits)
         self.actor = NodeFunction(lambda node: self._place(node, 0))
         self.round = NodeFunction(lambda node: self._place(node, 1))
         self.infoset = NodeFunction(lambda node: node)
-        self.legal = NodeFunction(
-            lambda node: torch.from_numpy(legal_actions(self.ladder, self.positions(node.numpy())))
-        )
+        self.legal = NodeFunction(lambda node: torch.from_numpy(legal_actions(self.bets, self.positions(node.numpy()))))
         self.deals_before = NodeFunction(self._deals_before)
 
     def positions(self, nodes: Ints) -> Ints:
-        found: Ints = positions_at(self.ladder, nodes)
+        found: Ints = positions_at(self.bets, nodes)
         return found
 
     def _place(self, node: torch.Tensor, entry: int) -> torch.Tensor:
-        return torch.from_numpy(places(self.ladder, node.numpy())[entry])
+        return torch.from_numpy(places(self.bets, node.numpy())[entry])
 
     def _deals_before(self, node: torch.Tensor) -> torch.Tensor:
-        before, _, count = paths(self.ladder, node.numpy())
+        before, _, count = paths(self.bets, node.numpy())
         parents = torch.from_numpy(before[np.arange(len(before)), np.maximum(count, 1) - 1])
         return torch.where(torch.from_numpy(count == 0), 1, self.round[node] - self.round[parents])
 
@@ -95,14 +94,14 @@ class LadderGame(LadderPoker):
         return self._place(node, 2)
 
     def node_of(self, state: PublicState) -> int:
-        assert isinstance(state, SteppedState)
+        assert isinstance(state, BetSizeState)
         return int(node_at(state.position))
 
     def chips(self, nodes: Ints) -> Ints:
         return self.positions(nodes)[:, CHIPS : CHIPS + 2]
 
     def paths(self, nodes: Ints) -> tuple[Ints, Ints, Ints]:
-        before, actions, count = paths(self.ladder, nodes)
+        before, actions, count = paths(self.bets, nodes)
         row, place = np.nonzero(np.arange(before.shape[1]) < count[:, None])
         return row, before[row, place], actions[row, place]
 
@@ -110,26 +109,26 @@ class LadderGame(LadderPoker):
         return torch.zeros_like(deals.traversal)
 
     def step(self, node: torch.Tensor, action: torch.Tensor, row: torch.Tensor, deals: Deals) -> torch.Tensor:  # noqa: ARG002
-        return torch.from_numpy(step_all(self.ladder, node.numpy(), action.numpy()))
+        return torch.from_numpy(step_all(self.bets, node.numpy(), action.numpy()))
 
     def payoff(self, node: torch.Tensor, row: torch.Tensor, deals: Deals) -> torch.Tensor:
         won = gains(self.positions(node.numpy()), deals.hidden[row].numpy())
         return torch.from_numpy(won / self.rules.unit_chips).float()
 
 
-class ListedLadder(LadderPoker, PokerGame):
-    """A game with a list of nodes; `computed` [N] are their numbers in a `LadderGame`.
+class ExplicitPoker(BetSizePoker, PokerGame):
+    """A game with a list of nodes; `computed` [N] are their numbers in a `ImplicitPoker`.
 
     It begins with the actions `line`: only what follows them is listed, and nothing else can be played before. Raises
     GameError for more positions than `betting.MOST_NODES`.
     """
 
     def __init__(
-        self, rules: LadderRules, suits: Suits = "canonical", device: str = "cpu", line: Sequence[int] = ()
+        self, rules: BetSizeRules, suits: Suits = "canonical", device: str = "cpu", line: Sequence[int] = ()
     ) -> None:
-        self.ladder = compile_ladder(rules)
-        PokerGame.__init__(self, no_limit(rules.deck, rules.stack), suits, device, ladder_tree(rules, line), rules)
-        self._positions: Ints = positions_in(self.ladder, self.tree.child)
+        self.bets = compile_sizes(rules)
+        PokerGame.__init__(self, no_limit(rules.deck, rules.stack), suits, device, bet_size_tree(rules, line), rules)
+        self._positions: Ints = positions_in(self.bets, self.tree.child)
         self.computed: Ints = nodes_of(self._positions)
         self._order = np.argsort(self.computed)
 
@@ -137,17 +136,17 @@ class ListedLadder(LadderPoker, PokerGame):
         return self._positions[nodes]
 
     def place(self, node: torch.Tensor) -> torch.Tensor:
-        numbers = places(self.ladder, self.computed[node.cpu().numpy()])[2]
+        numbers = places(self.bets, self.computed[node.cpu().numpy()])[2]
         return torch.from_numpy(numbers).to(self.device)
 
-    def state(self, node: int = 0) -> SteppedState:
+    def state(self, node: int = 0) -> BetSizeState:
         state = super().state()
         for _, action in self.tree.path(node):
             state = state.after(action)
         return state
 
     def node_of(self, state: PublicState) -> int:
-        assert isinstance(state, SteppedState)
+        assert isinstance(state, BetSizeState)
         return int(self.listed(np.array([node_at(state.position)]))[0])
 
     def listed(self, computed: Ints) -> Ints:
@@ -155,40 +154,40 @@ class ListedLadder(LadderPoker, PokerGame):
         return self._order[np.searchsorted(self.computed, computed, sorter=self._order)]
 
 
-def can_be_listed(rules: LadderRules) -> bool:
+def can_be_listed(rules: BetSizeRules) -> bool:
     """Whether the betting tree is small enough to list."""
-    ladder = compile_ladder(rules)
-    return bool(count_positions(ladder, first_positions(ladder, 1)[0], MOST_NODES) <= MOST_NODES)
+    bets = compile_sizes(rules)
+    return bool(count_positions(bets, first_positions(bets, 1)[0], MOST_NODES) <= MOST_NODES)
 
 
-def ladder_tree(rules: LadderRules, line: Sequence[int] = ()) -> PublicTree:
+def bet_size_tree(rules: BetSizeRules, line: Sequence[int] = ()) -> PublicTree:
     """The public tree of a game that begins with the actions `line`.
 
     Raises GameError for more positions than `betting.MOST_NODES`.
     """
-    ladder, deck = compile_ladder(rules), no_limit(rules.deck, rules.stack)
+    bets, deck = compile_sizes(rules), no_limit(rules.deck, rules.stack)
 
     def after(state: BettingState) -> dict[int, BettingState]:
-        assert isinstance(state, _Stepped)
+        assert isinstance(state, _AtPosition)
         place = sum(map(len, state.actions))
         if place < len(line):
             return {line[place]: next_position(state, line[place])}
-        legal = np.flatnonzero(legal_actions(ladder, np.array(state.row)[None])[0])
+        legal = np.flatnonzero(legal_actions(bets, np.array(state.row)[None])[0])
         return {action: next_position(state, action) for action in legal.tolist()}
 
-    def next_position(state: _Stepped, action: int) -> _Stepped:
+    def next_position(state: _AtPosition, action: int) -> _AtPosition:
         row = np.array(state.row)
-        advance(ladder, row, action)
+        advance(bets, row, action)
         chips = (int(row[CHIPS]), int(row[CHIPS + 1]))
         added = float(chips[state.actor] - state.chips[state.actor])
         actions = (*state.actions[:-1], (*state.actions[-1], added))
         if not row[ENDED] and row[ROUND] > state.round:
             actions = (*actions, ())
-        return _Stepped(
+        return _AtPosition(
             round=int(row[ROUND]),
             actor=int(row[ACTOR]),
             chips=chips,
-            raises=int(row[RUNGS]).bit_count(),
+            raises=int(row[BETS]).bit_count(),
             actions=actions,
             ended=int(row[ENDED]),
             row=tuple(row.tolist()),
@@ -196,27 +195,27 @@ def ladder_tree(rules: LadderRules, line: Sequence[int] = ()) -> PublicTree:
 
     if not line and not can_be_listed(rules):
         raise too_large(deck.name)
-    start = first_positions(ladder, 1)[0]
-    first = _Stepped(round=0, actor=int(start[ACTOR]), chips=deck.blinds, row=tuple(start.tolist()))
-    return unroll(first, after, deck, RUNG + ladder.rungs.shape[1], FEWER_SIZES)
+    start = first_positions(bets, 1)[0]
+    first = _AtPosition(round=0, actor=int(start[ACTOR]), chips=deck.blinds, row=tuple(start.tolist()))
+    return unroll(first, after, deck, BET + bets.sizes.shape[1], FEWER_SIZES)
 
 
 @dataclass(frozen=True)
-class _Stepped(BettingState):
+class _AtPosition(BettingState):
     """A public position with its row in the betting machine, which decides what follows."""
 
     row: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
-class SteppedState(PublicState):
-    """The public state of a raise-ladder game: a position of the state machine with the actions so far.
+class BetSizeState(PublicState):
+    """The public state of a game with bet sizes: a position of the state machine with the actions so far.
 
-    In text a raise has its size: the total in units for a ladder in chips (`r4` is a raise to four big blinds), the share
-    of the pot for a ladder of the pot (`b0.5`); `a` is all-in.
+    In text a raise has its size: the total in units for a size in chips (`r4` is a raise to four big blinds), the share
+    of the pot for a size as a share of the pot (`b0.5`); `a` is all-in.
     """
 
-    game: LadderPoker
+    game: BetSizePoker
     position: Ints  # [ENTRIES]
     betting: tuple[str, ...] = ("",)
     place: int = 0  # number of actions so far
@@ -248,24 +247,24 @@ class SteppedState(PublicState):
 
     @property
     def raised(self) -> bool:
-        return bool(self.position[RUNGS] > 0)
+        return bool(self.position[BETS] > 0)
 
     def legal(self) -> list[int]:
-        return np.flatnonzero(legal_actions(self.game.ladder, self.position[None])[0]).tolist()
+        return np.flatnonzero(legal_actions(self.game.bets, self.position[None])[0]).tolist()
 
-    def after(self, action: int) -> SteppedState:
+    def after(self, action: int) -> BetSizeState:
         betting = (*self.betting[:-1], f"{self.betting[-1]} {self.token(action)}".strip())
         position = self.position.copy()
-        advance(self.game.ladder, position, action)
+        advance(self.game.bets, position, action)
         if position[ENDED] == NOT_TERMINAL and position[ROUND] > self.round:
             betting = (*betting, "")
-        return SteppedState(self.game, position, betting, self.place + 1)
+        return BetSizeState(self.game, position, betting, self.place + 1)
 
     def token(self, action: int) -> str:
-        if action < RUNG:
+        if action < BET:
             return "fc"[action]
-        rung, of_pot = self._rung(action)
-        return "a" if rung == ALL_IN else f"r{rung / (100 if of_pot else self.rules.unit_chips):g}"
+        size, of_pot = self._size(action)
+        return "a" if size == ALL_IN else f"r{size / (100 if of_pot else self.rules.unit_chips):g}"
 
     def understands(self, token: str) -> bool:
         return re.fullmatch(r"[fcka]|[rb]\d+(\.\d+)?", token.lower()) is not None
@@ -277,13 +276,13 @@ class SteppedState(PublicState):
         return next((action for action in self.legal() if self.token(action) == simple), None)
 
     def size(self, action: int) -> str:
-        rung, of_pot = self._rung(action)
+        size, of_pot = self._size(action)
         earlier = self.position[START] if self.round else 0  # amounts are those of the round, as players name them
-        total = (raise_total(self.game.ladder, self.position, action - RUNG) - earlier) / self.rules.unit_chips
-        if rung != ALL_IN and of_pot:
-            return f" {rung / 100:g} pot (to {total:g})"
-        return f" to {total:g}{' all-in' if rung == ALL_IN else ''}"
+        total = (raise_total(self.game.bets, self.position, action - BET) - earlier) / self.rules.unit_chips
+        if size != ALL_IN and of_pot:
+            return f" {size / 100:g} pot (to {total:g})"
+        return f" to {total:g}{' all-in' if size == ALL_IN else ''}"
 
-    def _rung(self, action: int) -> tuple[int, bool]:
-        ladder = self.game.ladder
-        return int(ladder.rungs[self.round, action - RUNG]), bool(ladder.of_pot[self.round])
+    def _size(self, action: int) -> tuple[int, bool]:
+        bets = self.game.bets
+        return int(bets.sizes[self.round, action - BET]), bool(bets.of_pot[self.round])

@@ -1,4 +1,4 @@
-"""Bots of raise-ladder games at the table: sizes as buttons, whole hands by forms, reviews, ranges."""
+"""Bots of games with bet sizes at the table: sizes as buttons, whole hands by forms, reviews, ranges."""
 
 import io
 import re
@@ -13,25 +13,25 @@ import pytest
 from fastapi.testclient import TestClient
 from rich.console import Console
 
+from bet_size_games import TWO_ROUNDS, write_game
 from command_line import deepcfr
-from deepcfr.games.ladder_game import ListedLadder
+from deepcfr.games.bet_size_game import ExplicitPoker
 from deepcfr.play.terminal import play
 from deepcfr.policies.styles import scripted_policy
 from deepcfr.runs.folder import RunFolder
 from deepcfr.web.app import warm_up
 from deepcfr.web.play_view import action_keys, size_steps
 from deepcfr.web.site import NamedRun, ServedAgent
-from ladder_games import TWO_ROUNDS, write_game
 from web_site import client, site
 
 # as the two rounds, with a third raise that is all-in
-RULES = replace(TWO_ROUNDS, ladder=((4, 8), (50, 100)), max_raises=(3, 3), all_in=(True, True))
+RULES = replace(TWO_ROUNDS, bet_sizes=((4, 8), (50, 100)), max_raises=(3, 3), all_in=(True, True))
 
 
 @pytest.fixture(scope="module")
 def bot(tmp_path_factory: pytest.TempPathFactory) -> NamedRun:
     """A bot that was solved for a moment and exported, as `deepcfr serve` opens it."""
-    folder = tmp_path_factory.mktemp("ladder")
+    folder = tmp_path_factory.mktemp("bet_sizes")
     write_game(RULES, folder / "two.toml")
     brief = ("--algorithm", "mccfr", "--traversals", 50, "--iterations", 20, "--runtime.threads", 1, "--json")
     assert deepcfr("solve", folder / "two.toml", "--out", folder / "run", *brief).status == 0
@@ -104,7 +104,7 @@ def test_stacks_and_seats_are_shown(person: TestClient) -> None:
 
 
 def test_a_call_of_all_in_is_all_in(bot: NamedRun) -> None:
-    raiser = ServedAgent(scripted_policy("raise", ListedLadder(RULES)), None, None)
+    raiser = ServedAgent(scripted_policy("raise", ExplicitPoker(RULES)), None, None)
     with client(NamedRun("bot", bot.folder, "average", pytest.fail, _agent=raiser)) as person:
         state, seen = person.post("/api/play/bot", json={"seed": 1}).json(), set()
         while not state["over"]:
@@ -213,7 +213,7 @@ def test_any_size_is_a_field_of_the_form(person: TestClient) -> None:
     assert person.post("/play/bot/act", data=fields | {"size": ""}).status_code == 400
 
 
-def test_an_action_that_the_ladder_does_not_have_is_refused_with_those_that_it_has(person: TestClient) -> None:
+def test_an_action_that_the_game_does_not_have_is_refused_with_those_that_it_has(person: TestClient) -> None:
     before = person.post("/api/play/bot", json={"seed": 1}).json()
     wrong = {"hand": 0, "decision": before["decision"], "action": "r1"}
     answer = person.post("/api/play/bot/act", json=wrong)
@@ -227,7 +227,7 @@ def test_an_action_that_the_ladder_does_not_have_is_refused_with_those_that_it_h
 @pytest.mark.parametrize("path", ["/play/bot", "/api/play/bot"])
 def test_until_the_end_no_answer_depends_on_what_is_hidden(bot: NamedRun, path: str) -> None:
     """Hands that look alike to the person so far have the same answers, byte for byte, whatever the agent holds."""
-    caller = ServedAgent(scripted_policy("call", ListedLadder(RULES)), None, None)
+    caller = ServedAgent(scripted_policy("call", ExplicitPoker(RULES)), None, None)
     seen: dict[tuple[str, ...], set[bytes]] = {}
     hidden: dict[tuple[str, ...], set[str]] = {}
     with client(NamedRun("bot", bot.folder, "average", pytest.fail, _agent=caller)) as person:
@@ -253,7 +253,7 @@ def test_the_site_offers_play_and_a_question(person: TestClient) -> None:
     assert person.get("/runs/bot").status_code == 200
 
 
-def test_the_ranges_of_a_small_ladder_are_those_of_single_hands(person: TestClient) -> None:
+def test_the_ranges_of_a_small_game_with_bet_sizes_are_those_of_single_hands(person: TestClient) -> None:
     assert 'href="/strategy/bot"' in person.get("/").text
     found = person.get("/api/agents/bot/range", params={"betting": "r4 c/c", "board": "2d"}).json()
     assert (found["betting"], found["player"], found["round"]) == ("r4 c/c", 0, "round 2")
@@ -266,7 +266,7 @@ def test_the_ranges_of_a_small_ladder_are_those_of_single_hands(person: TestClie
     assert all(hand["reach"] == pytest.approx(raised[hand["hand"]]) for hand in found["hands"])
 
 
-def test_the_strategy_page_of_a_small_ladder_names_sizes(person: TestClient) -> None:
+def test_the_strategy_page_of_a_small_game_with_bet_sizes_names_sizes(person: TestClient) -> None:
     page = unescape(person.get("/strategy/bot", params={"betting": "r4 c/", "board": "2d"}).text)
     assert "bet 0.5 pot (to 4)" in page
     assert "betting=r4+c/r0.5" in page
@@ -279,9 +279,9 @@ def test_the_strategy_page_of_a_small_ladder_names_sizes(person: TestClient) -> 
     assert "continues after 'r4 f', which ended the hand" in ended.json()["error"]
 
 
-def test_a_ladder_that_is_too_large_has_no_ranges(tmp_path: Path) -> None:
+def test_a_betting_tree_that_is_too_large_has_no_ranges(tmp_path: Path) -> None:
     many = (tuple(range(4, 40, 4)), tuple(range(20, 110, 10)))
-    rules = replace(RULES, stack=10_000, ladder=many, max_raises=(9, 9))
+    rules = replace(RULES, stack=10_000, bet_sizes=many, max_raises=(9, 9))
     write_game(rules, tmp_path / "many.toml")
     brief = ("--algorithm", "mccfr", "--traversals", 1, "--iterations", 1, "--runtime.threads", 1, "--json")
     assert deepcfr("solve", tmp_path / "many.toml", "--out", tmp_path / "run", *brief).status == 0
@@ -293,9 +293,9 @@ def test_a_ladder_that_is_too_large_has_no_ranges(tmp_path: Path) -> None:
         assert "more than 200,000 nodes" in refusal.json()["error"]
 
 
-def test_a_bot_of_a_ladder_is_warmed_up(bot: NamedRun) -> None:
+def test_a_bot_with_bet_sizes_is_warmed_up(bot: NamedRun) -> None:
     warm_up(site(bot))
-    assert isinstance(bot.agent().policy.game, ListedLadder)
+    assert isinstance(bot.agent().policy.game, ExplicitPoker)
 
 
 def test_ten_sizes_have_ten_keys() -> None:

@@ -1,4 +1,4 @@
-"""Ladder traversals against a plain recursion that knows no stacks and no bits, and the layout of their tables."""
+"""Traversals with bet sizes against a plain recursion that knows no stacks and no bits, and the layout of their tables."""
 
 from __future__ import annotations
 
@@ -7,46 +7,46 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bet_size_games import ONE_ROUND, TWO_ROUNDS, decisions
 from deepcfr.abstraction.buckets import lossless
-from deepcfr.games.betting import NOT_TERMINAL
-from deepcfr.games.cards import address_of, uniform_at
-from deepcfr.games.ladder import LADDERS, MOST_RUNGS, LadderRules
-from deepcfr.games.ladder_betting import (
+from deepcfr.games.bet_size_betting import (
     ACTOR,
+    BET,
+    BETS,
     ENDED,
     OPENED,
     RAISED,
     ROUND,
-    RUNG,
-    RUNGS,
     START,
     advance,
     first_positions,
     gain,
     legal_actions,
 )
-from deepcfr.games.ladder_game import LadderGame
+from deepcfr.games.bet_size_game import ImplicitPoker
+from deepcfr.games.bet_sizes import BET_SIZE_GAMES, MOST_SIZES, BetSizeRules
+from deepcfr.games.betting import NOT_TERMINAL
+from deepcfr.games.cards import address_of, uniform_at
 from deepcfr.rng import key
-from deepcfr.sampling.ladder_tables import Run, entry_of, ladder_layout, ladder_traversals, row_of
+from deepcfr.sampling.bet_size_tables import Run, bet_size_layout, bet_size_traversals, entry_of, row_of
 from deepcfr.sampling.mccfr import PLAIN, Learning, shaped
 from deepcfr.sampling.traversal_tree import poker_situations
-from ladder_games import ONE_ROUND, TWO_ROUNDS, decisions
 
 GAMES = pytest.mark.parametrize("rules", [ONE_ROUND, TWO_ROUNDS], ids=lambda rules: rules.name)
 STREAM = key(3, "action")
 
 
 @GAMES
-def test_rows_of_different_names_never_overlap(rules: LadderRules) -> None:
-    game, counts = LadderGame(rules), (5, 7)[: rules.num_rounds]
-    layout = ladder_layout(game, counts)
+def test_rows_of_different_names_never_overlap(rules: BetSizeRules) -> None:
+    game, counts = ImplicitPoker(rules), (5, 7)[: rules.num_rounds]
+    layout = bet_size_layout(game, counts)
     owner: dict[int, tuple[int, ...]] = {}
     for position in decisions(game):
         octave = int(position[START] // max(rules.blinds)).bit_length()
-        name = *(int(position[e]) for e in (ROUND, OPENED, RUNGS, RAISED, RAISED + 1)), octave
+        name = *(int(position[e]) for e in (ROUND, OPENED, BETS, RAISED, RAISED + 1)), octave
         for bucket in range(counts[position[ROUND]]):
             row = row_of(layout, position, bucket)
-            for action in np.flatnonzero(legal_actions(game.ladder, position[None])[0]):
+            for action in np.flatnonzero(legal_actions(game.bets, position[None])[0]):
                 at = row + entry_of(position, action)
                 assert 0 <= at < layout.size
                 assert owner.setdefault(at, (*name, bucket, int(action))) == (*name, bucket, action)
@@ -54,9 +54,9 @@ def test_rows_of_different_names_never_overlap(rules: LadderRules) -> None:
 
 
 def test_an_octave_of_the_pot_begins_where_the_pot_has_doubled() -> None:
-    layout = ladder_layout(LadderGame(LADDERS["hunl-ladder"]), (169, 10, 10, 10))
-    position = next(each for each in decisions(LadderGame(TWO_ROUNDS)) if each[ROUND] == 1)
-    position[[OPENED, RUNGS, RAISED, RAISED + 1]] = 0
+    layout = bet_size_layout(ImplicitPoker(BET_SIZE_GAMES["hunl-ladder"]), (169, 10, 10, 10))
+    position = next(each for each in decisions(ImplicitPoker(TWO_ROUNDS)) if each[ROUND] == 1)
+    position[[OPENED, BETS, RAISED, RAISED + 1]] = 0
     for start in range(layout.octave, 30 * layout.octave):
         position[START] = start
         octave = (start // layout.octave).bit_length() - 1
@@ -64,8 +64,8 @@ def test_an_octave_of_the_pot_begins_where_the_pot_has_doubled() -> None:
 
 
 def test_the_tables_of_the_papers_game_are_of_the_size_that_is_said() -> None:
-    layout = ladder_layout(LadderGame(LADDERS["hunl-ladder"]), (169, 10, 10, 10))
-    # 63 sets of rungs and none, opened or not: 2 + the rungs above the highest one, each
+    layout = bet_size_layout(ImplicitPoker(BET_SIZE_GAMES["hunl-ladder"]), (169, 10, 10, 10))
+    # 63 sets of sizes and none, opened or not: 2 + the sizes above the highest one, each
     block = 2 * (8 + sum(2 ** (top - 1) * (2 + 6 - top) for top in range(1, 7)))
     assert layout.block.tolist() == [2 * (6 + sum(2 ** (top - 1) * (2 + 4 - top) for top in range(1, 5))), *[block] * 3]
     assert layout.pots.tolist() == [1, 5, 7, 7]
@@ -75,13 +75,13 @@ def test_the_tables_of_the_papers_game_are_of_the_size_that_is_said() -> None:
 class Plain:
     """External sampling as a recursion (Lanctot et al. 2009, section 4), with the kernel's random numbers."""
 
-    def __init__(self, game: LadderGame, regrets: np.ndarray, counts: tuple[int, ...], learning: Learning) -> None:
-        self.game, self.layout, self.learning = game, ladder_layout(game, counts), learning
+    def __init__(self, game: ImplicitPoker, regrets: np.ndarray, counts: tuple[int, ...], learning: Learning) -> None:
+        self.game, self.layout, self.learning = game, bet_size_layout(game, counts), learning
         self.regrets, self.averages = regrets.copy(), np.zeros_like(regrets)
         self.touched = 0
 
     def strategy(self, position: np.ndarray, bucket: int, traversal: int) -> tuple[list[int], list[int], np.ndarray]:
-        actions = np.flatnonzero(legal_actions(self.game.ladder, position[None])[0]).tolist()
+        actions = np.flatnonzero(legal_actions(self.game.bets, position[None])[0]).tolist()
         row = row_of(self.layout, position, bucket)
         entries = [row + entry_of(position, action) for action in actions]
         positive = np.maximum(self.regrets[entries], 0)
@@ -104,12 +104,12 @@ class Plain:
 
         def after(action: int) -> float:
             child = position.copy()
-            advance(self.game.ladder, child, action)
+            advance(self.game.bets, child, action)
             self.touched += int(child[ROUND] - round_)
-            if action >= RUNG:
-                step = path + 2 ** (action - RUNG + 1)
+            if action >= BET:
+                step = path + 2 ** (action - BET + 1)
             elif child[ROUND] > round_:
-                step = path * 2 ** (MOST_RUNGS + 1)
+                step = path * 2 ** (MOST_SIZES + 1)
             else:
                 step = path + 1  # an opening check or call, or an end
             return self.value(child, run, traversal, buckets, result, step)
@@ -135,18 +135,18 @@ class Plain:
         (replace(TWO_ROUNDS, name="all-in", all_in=(True, True)), Learning(shape=2), 3),
     ],
 )
-def test_a_traversal_is_the_plain_recursion(rules: LadderRules, learning: Learning, shape: int) -> None:
-    game, buckets = LadderGame(rules), lossless(rules.deck)
-    layout = ladder_layout(game, buckets.counts)
+def test_a_traversal_is_the_plain_recursion(rules: BetSizeRules, learning: Learning, shape: int) -> None:
+    game, buckets = ImplicitPoker(rules), lossless(rules.deck)
+    layout = bet_size_layout(game, buckets.counts)
     start = np.random.default_rng(4).normal(size=layout.size)
     for traverser in (0, 1):
         plain = Plain(game, start, buckets.counts, learning)
         regrets, averages = start.copy(), np.zeros(layout.size)
         run = Run(traverser, 3.0, np.uint64(STREAM), 0, float(rules.unit_chips), shape)
         situations = poker_situations(buckets, 40, key(1, "deal"), 0)
-        touched = ladder_traversals(game.ladder, layout, regrets, averages, situations, run, learning)
+        touched = bet_size_traversals(game.bets, layout, regrets, averages, situations, run, learning)
         for traversal, (own, result) in enumerate(zip(situations.buckets, situations.results, strict=True)):
-            plain.value(first_positions(game.ladder, 1)[0], run, traversal, own, int(result), 0)
+            plain.value(first_positions(game.bets, 1)[0], run, traversal, own, int(result), 0)
         np.testing.assert_allclose(regrets, plain.regrets, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(averages, plain.averages, rtol=1e-12)
         assert touched == plain.touched + 40  # the first deal of each
@@ -154,8 +154,8 @@ def test_a_traversal_is_the_plain_recursion(rules: LadderRules, learning: Learni
 
 
 def test_traversals_do_not_depend_on_chunks() -> None:
-    game, buckets = LadderGame(TWO_ROUNDS), lossless(TWO_ROUNDS.deck)
-    layout = ladder_layout(game, buckets.counts)
+    game, buckets = ImplicitPoker(TWO_ROUNDS), lossless(TWO_ROUNDS.deck)
+    layout = bet_size_layout(game, buckets.counts)
     tables = []
     for sizes in ((30,), (7, 23)):
         regrets, averages = np.zeros((2, layout.size))
@@ -163,7 +163,7 @@ def test_traversals_do_not_depend_on_chunks() -> None:
         for size in sizes:
             run = Run(0, 1.0, np.uint64(STREAM), first, 2.0, 0)
             situations = poker_situations(buckets, size, key(1, "deal"), first)
-            ladder_traversals(game.ladder, layout, regrets, averages, situations, run, PLAIN)
+            bet_size_traversals(game.bets, layout, regrets, averages, situations, run, PLAIN)
             first += size
         tables.append((regrets, averages))
     np.testing.assert_array_equal(tables[0], tables[1])
