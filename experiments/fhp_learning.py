@@ -8,11 +8,13 @@ writes README.md and docs/fhp.md with them.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from math import ceil
 from pathlib import Path
 from typing import Any
 
 from experiments.filled import ROOT, filled, replaced, short, up
+from experiments.pages import table
 
 Row = dict[str, Any]
 SETTINGS = ("paper", "faithful+", "strength")  # in the order of the table
@@ -48,8 +50,8 @@ def figure(rows: list[Row], name: str, digits: int = 2) -> str:
     return mean if len(values) == 1 else f"{mean} ({up(min(values), digits)} to {up(max(values), digits)})"
 
 
-def table_row(name: str, rows: list[Row]) -> str:
-    """One line of the table: runs of one group at one iteration, one for each seed. Costs are the largest of any seed."""
+def table_row(name: str, rows: list[Row]) -> tuple[str, ...]:
+    """The cells of one line of the table: runs of one group at one iteration. Costs are the largest of any seed."""
 
     def most(item: str, unit: float, digits: int) -> str:
         return up(max(row[item] for row in rows) / unit, digits)
@@ -60,7 +62,7 @@ def table_row(name: str, rows: list[Row]) -> str:
     if measured:
         networks = max(row["sd_cfr_networks"] for row in measured)
         averaged = f"{figure(measured, 'sd_cfr_nash_conv')}; {networks} snapshots"
-    cells = (
+    return (
         name + seeds,
         f"{rows[0]['t']}",
         most("nodes_touched", 1e6, 1),
@@ -71,22 +73,18 @@ def table_row(name: str, rows: list[Row]) -> str:
         figure(rows, "nash_conv"),
         averaged,
     )
-    return f"| {' | '.join(cells)} |"
 
 
 def learning_table(rows: list[Row]) -> list[str]:
     """The table of results, and below it settings and hardware."""
-    if not rows:
-        return ["No run has been recorded yet."]
-    lines = [
-        "| setting | t | nodes touched, M | network rows evaluated, M | SGD samples, M | minutes | hardware | "
-        "NashConv of the policy network, mbb/g | of SD-CFR |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for name, group in groups(rows).items():
-        for t in sorted({row["t"] for row in group}):
-            lines.append(table_row(name, [row for row in group if row["t"] == t]))
-    return [*lines, "", *(made_by(name, group) for name, group in groups(rows).items())]
+    head = ("setting", "t", "nodes touched, M", "network rows evaluated, M", "SGD samples, M", "minutes", "hardware",
+            "NashConv of the policy network, mbb/g", "of SD-CFR")  # fmt: skip
+    lines = (
+        table_row(name, [row for row in group if row["t"] == t])
+        for name, group in groups(rows).items()
+        for t in sorted({row["t"] for row in group})
+    )
+    return [*table(head, lines), *(made_by(name, group) for name, group in groups(rows).items())]
 
 
 def made_by(name: str, group: list[Row]) -> str:
@@ -115,39 +113,32 @@ def owner(budget: dict[str, Any], rows: list[Row]) -> str:
     raise SystemExit(f"No run in the table has {average:.3f} {budget['unit']} at t = {budget['iterations']}.")
 
 
-def budget_section(budgets: list[dict[str, Any]], rows: list[Row]) -> list[str]:
-    """The section of the error budgets."""
-    if not budgets:
-        return ["No error budget has been recorded yet."]
-    return [line for budget in budgets for line in budget_tables(budget, owner(budget, rows))]
-
-
-def budget_tables(budget: dict[str, Any], name: str) -> list[str]:
+def budget_tables(budget: dict[str, Any], name: str) -> Iterator[str]:
     """One error budget: verdict, parts, gaps, deviations."""
-    unit, deviations = budget["unit"], budget["deviations"]
-    lines = [f"**{name}, t = {budget['iterations']}.** {' '.join(budget['verdict'])}", ""]
-    lines += [f"| part | | NashConv, {unit} | seconds |", "|---|---|---|---|"]
-    for part in budget["parts"]:
-        lines.append(
-            f"| `{part['name']}` | {part['meaning']} | {up(part['nash_conv'], 2)} | {up(part['seconds'], 0)} |"
+    unit = budget["unit"]
+    yield from (f"**{name}, t = {budget['iterations']}.** {' '.join(budget['verdict'])}", "")
+    parts = [
+        (f"`{part['name']}`", part["meaning"], up(part["nash_conv"], 2), up(part["seconds"], 0))
+        for part in budget["parts"]
+    ]
+    missing = [(f"`{part}`", f"not measured: {reason}", "", "") for part, reason in budget["unmeasured"].items()]
+    yield from table(("part", "what it is", f"NashConv, {unit}", "seconds"), parts + missing)
+    gaps = ((gap["name"], f"`{gap['formula']}`", f"{gap['value']:.2f}") for gap in budget["gaps"])
+    yield from table(("gap", "formula", f"adds, {unit}"), gaps)
+    if budget["deviations"]:
+        head = (f"deviating from `{budget['deviating']}` only", f"gains, {unit}", "player 0", "player 1", "decisions")
+        yield from table(
+            head,
+            (
+                (one["name"], *(f"{gain:.2f}" for gain in (one["nash_conv"], *one["gains"])), str(one["decisions"]))
+                for one in budget["deviations"]
+            ),
         )
-    for missing, reason in budget["unmeasured"].items():
-        lines.append(f"| `{missing}` | not measured: {reason} | | |")
-    lines += ["", f"| gap | formula | adds, {unit} |", "|---|---|---|"]
-    lines += [f"| {gap['name']} | `{gap['formula']}` | {gap['value']:.2f} |" for gap in budget["gaps"]]
-    if not deviations:
-        return [*lines, ""]
-    lines += ["", f"| deviating from `{budget['deviating']}` only | gains, {unit} | player 0 | player 1 | decisions |"]
-    lines += ["|---|---|---|---|---|"]
-    for one in deviations:
-        gains = " | ".join(f"{gain:.2f}" for gain in (one["nash_conv"], *one["gains"]))
-        lines.append(f"| {one['name']} | {gains} | {one['decisions']} |")
-    return [*lines, ""]
 
 
 def recorded() -> tuple[list[Row], list[dict[str, Any]]]:
     """The recorded rows and error budgets."""
-    rows = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.is_file() else []
+    rows = json.loads(RESULT.read_text(encoding="utf-8"))
     found = sorted(RESULT.parent.glob("fhp_error_budget*.json"))
     return rows, [json.loads(path.read_text(encoding="utf-8")) for path in found]
 
@@ -155,12 +146,18 @@ def recorded() -> tuple[list[Row], list[dict[str, Any]]]:
 def pages(docs: Path) -> dict[Path, str]:
     """The pages of records with their figures: benchmarks.md in `docs`, and fhp.md and README.md if they are there."""
     rows, budgets = recorded()
+    shown = [line for budget in budgets for line in budget_tables(budget, owner(budget, rows))]
     readme, page = docs.parent / "README.md", docs / "fhp.md"
     found = {docs / "benchmarks.md": filled("benchmarks")}
     for path, begin, end, lines in (
         (readme, BEGIN_FRONT, END_FRONT, filled("front").splitlines()),
         (page, BEGIN, END, [*learning_table(rows), "", *filled("published").splitlines()]),
-        (page, BEGIN_BUDGET, END_BUDGET, budget_section(budgets, rows)),
+        (
+            page,
+            BEGIN_BUDGET,
+            END_BUDGET,
+            [line for budget in budgets for line in budget_tables(budget, owner(budget, rows))],
+        ),
     ):
         if path.is_file():
             found[path] = replaced(found.get(path) or path.read_text(encoding="utf-8"), begin, end, lines)
