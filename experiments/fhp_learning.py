@@ -152,12 +152,7 @@ def pages(docs: Path) -> dict[Path, str]:
     for path, begin, end, lines in (
         (readme, BEGIN_FRONT, END_FRONT, filled("front").splitlines()),
         (page, BEGIN, END, [*learning_table(rows), "", *filled("published").splitlines()]),
-        (
-            page,
-            BEGIN_BUDGET,
-            END_BUDGET,
-            [line for budget in budgets for line in budget_tables(budget, owner(budget, rows))],
-        ),
+        (page, BEGIN_BUDGET, END_BUDGET, shown),
     ):
         if path.is_file():
             found[path] = replaced(found.get(path) or path.read_text(encoding="utf-8"), begin, end, lines)
