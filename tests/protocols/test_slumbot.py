@@ -32,11 +32,12 @@ RULES = slumbot_rules(UNIFORM)
 def test_many_hands_are_played_and_counted(slashes: bool) -> None:
     table = Table(seed=1, slashes=slashes)
     with serving(table) as address:
-        match = Slumbot(UNIFORM, address, seed=2).play(150)
-    assert match.score.hands == table.hands == 150
-    assert match.score.chips == pytest.approx(table.total)
-    assert match.score.mean == pytest.approx(1000 * table.total / 100 / 150)
-    facts = match.facts()
+        session = Slumbot(UNIFORM, address, seed=2)
+        match = session.play(150)
+    assert match.hands == table.hands == 150
+    assert match.chips == pytest.approx(table.total)
+    assert match.mean == pytest.approx(1000 * table.total / 100 / 150)
+    facts = session.agent.facts()
     assert facts["translated_hands"] > 30
     assert facts["lost_hands"] < facts["translated_hands"]
     actions = [body["incr"] for body in table.requests if "incr" in body]
@@ -51,7 +52,7 @@ def test_a_network_of_pot_bets_plays_too() -> None:
     table = Table(seed=5)
     with serving(table) as address:
         match = Slumbot(UniformPolicy(load_game("hunl-pot")), address).play(25)
-    assert match.score.chips == pytest.approx(table.total)
+    assert match.chips == pytest.approx(table.total)
 
 
 def test_the_command_reports_the_match(tmp_path: Path) -> None:

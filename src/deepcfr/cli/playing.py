@@ -95,11 +95,12 @@ def slumbot_command(command: SlumbotMatch) -> None:
     session = Slumbot(policy, command.address, command.seed, command.seconds)
     console = open_console(command.json)
     with progress_of("hands", console) as update:
-        result = session.play(command.hands, lambda done: update(done, command.hands))
+        score = session.play(command.hands, lambda done: update(done, command.hands))
     if command.json:
-        print_json(result.facts() | {"player": command.run})
+        print_json(score.facts() | session.agent.facts() | {"player": command.run})
     else:
-        console.print(result.describe(command.run))
+        against = f"{command.run} against Slumbot at {score.game}"
+        console.print(f"{against}: {score.describe()}. {session.agent.describe()}")
 
 
 def dealer_command(command: Host) -> None:

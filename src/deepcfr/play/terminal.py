@@ -42,7 +42,7 @@ def play(
     game = policy.game
     if isinstance(policy, Policy) and isinstance(game, TreeGame):
         rules: Paid = game
-        table: TerminalTable = HistoryTable(policy, console, read, seed, game)
+        table: TerminalTable = HistoryTable(policy, console, read, seed)
     else:
         rules, table = Hand(policy, seed, 0).rules, TerminalTable(policy, console, read, seed)
     results: list[float] = []
@@ -94,20 +94,22 @@ class TerminalTable:
         self.say(f"  {name}:{shown} pot {amount(hand.rules, hand.state.pot)}")
 
     def _ask(self, hand: Hand) -> int:
-        """Ask the person until the answer is a legal action, and return it."""
         keys = ", ".join(f"{choice.name} ({choice.token})" for choice in hand.choices())
         if hand.sizes:
             keys += f", r with any size from {hand.sizes[0]:g} to {hand.sizes[1]:g}"
         owed = f", {amount(hand.rules, hand.state.to_call)} to call" if hand.state.to_call else ""
         self.say(f"  Pot {amount(hand.rules, hand.state.pot)}{owed}.")
+        return self._read(hand, keys, f"type the letter of {keys} or quit (q)")
+
+    def _read(self, hand: Hand | HistoryHand, keys: str, hint: str) -> int:
+        """Ask the person until the answer is a legal action, and return it."""
         while True:
-            answer = self.read(f"  {keys} or quit (q)? ").strip().lower()
-            if answer == "q":
-                raise _Quit
-            action = hand.read(answer)
-            if action is not None:
+            answer = self.read(f"  {keys} or quit (q)? ").strip()
+            if (action := hand.read(answer)) is not None:
                 return action
-            self.say(f"  {escape(repr(answer))} is not possible here: type the letter of {keys} or quit (q).")
+            if answer.lower() == "q":
+                raise _Quit
+            self.say(f"  {escape(repr(answer))} is not possible here: {hint}.")
 
     def _close(self, hand: Hand) -> float:
         """Show how the hand ended and both players' cards, and return the person's gain."""
@@ -125,36 +127,22 @@ class TerminalTable:
 class HistoryTable(TerminalTable):
     """A table of a game whose histories are listed: a player is told its infoset's name, and nothing else of the play."""
 
-    policy: Policy
-
-    def __init__(self, policy: Policy, console: Console, read: Callable[[str], str], seed: int, game: TreeGame) -> None:
-        super().__init__(policy, console, read, seed)
-        self.game = game
-
     def play_hand(self, number: int) -> float:
-        hand = HistoryHand(self.policy, self.game, self.seed, number)
+        game = self.policy.game
+        assert isinstance(game, TreeGame)
+        hand = HistoryHand(self.policy, game, self.seed, number)
         self.say(f"[bold]Game {number + 1}[/bold]: you are player {hand.person}.")
         while not hand.over:
             if hand.persons_turn:
-                hand.act(self._choose(hand))
+                self.say(f"  You know: {escape(hand.known)}")
+                names = ", ".join(choice.name for choice in hand.choices())
+                hand.act(self._read(hand, names, f"type one of {escape(names)} or q"))
             else:
                 hand.act_for_agent()
                 self.say("  The agent acts.")
         won = hand.won
-        self.say(f"  You {'win' if won > 0 else 'lose'} {amount(self.game, abs(won))}." if won else "  A draw.")
+        self.say(f"  You {'win' if won > 0 else 'lose'} {amount(game, abs(won))}." if won else "  A draw.")
         return won
-
-    def _choose(self, hand: HistoryHand) -> int:
-        """Ask the person for a legal action."""
-        names = {choice.name: choice.action for choice in hand.choices()}
-        self.say(f"  You know: {escape(hand.known)}")
-        while True:
-            answer = self.read(f"  {', '.join(names)} or quit (q)? ").strip()
-            if answer in names:
-                return names[answer]
-            if answer == "q":
-                raise _Quit
-            self.say(f"  {escape(repr(answer))} is not possible here: type one of {escape(', '.join(names))} or q.")
 
 
 def cards_markup(rules: PokerRules, cards: Sequence[int]) -> str:

@@ -13,7 +13,6 @@ import re
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass
 from http.client import HTTPException
 from threading import TIMEOUT_MAX
 from typing import Any
@@ -46,22 +45,6 @@ def slumbot_rules(policy: Policy) -> PokerRules:
     return no_limit(rules, STACK)
 
 
-@dataclass(frozen=True)
-class SlumbotMatch:
-    """The result of some hands."""
-
-    score: Score
-    agent: ProtocolAgent
-
-    def facts(self) -> dict[str, Any]:
-        """The result as data for JSON."""
-        return self.score.facts() | self.agent.facts()
-
-    def describe(self, name: str = "the agent") -> str:
-        """The result in words, for an agent of some name."""
-        return f"{name} against Slumbot at {self.score.game}: {self.score.describe()}. {self.agent.describe()}"
-
-
 class Slumbot:
     """A session with a server at an address that the user gives. Raises ConfigError for what is no such address."""
 
@@ -75,7 +58,7 @@ class Slumbot:
         self.address, self.seconds = address.rstrip("/"), seconds
         self._token: str | None = None
 
-    def play(self, hands: int, on_hand: Callable[[int], None] | None = None) -> SlumbotMatch:
+    def play(self, hands: int, on_hand: Callable[[int], None] | None = None) -> Score:
         """Play hands one after another; `on_hand` gets the number of finished ones.
 
         Raises ProtocolError if the server cannot be reached, breaks its protocol or counts other chips, and ConfigError
@@ -93,7 +76,7 @@ class Slumbot:
                 raise ProtocolError(f"Hand {number + 1}: {error}{so_far}") from error
             if on_hand:
                 on_hand(number + 1)
-        return SlumbotMatch(score_of(won, self.rules), self.agent)
+        return score_of(won, self.rules)
 
     def _play_hand(self, number: int) -> int:
         """The client's gain in chips."""

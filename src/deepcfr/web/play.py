@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl
 
 from anyio import CapacityLimiter, to_thread
@@ -312,9 +312,9 @@ def _add_api(routes: APIRouter, players: Players) -> None:
     site = players.site
 
     @routes.get("/api/agents", tags=["query"])
-    def agents() -> schema.Agents:
+    def agents() -> dict[Literal["agents"], list[schema.AgentFacts]]:
         """The agents of this server."""
-        return schema.Agents(agents=cards(site))
+        return {"agents": cards(site)}
 
     @routes.post("/api/play/{name}", status_code=201, responses=PROBLEMS, tags=["play"])
     def sit_down(name: str, wish: schema.SitDown, request: Request, seat_token: Token = None) -> JSONResponse:

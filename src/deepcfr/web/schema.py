@@ -80,12 +80,6 @@ class AgentFacts(BaseModel):
     browsable: bool = Field(description="whether its strategy can be shown")
 
 
-class Agents(BaseModel):
-    """The agents of this server."""
-
-    agents: list[AgentFacts]
-
-
 class ReviewedDecision(BaseModel):
     """A decision of the person, and the agent's strategy with the same cards."""
 
