@@ -276,7 +276,7 @@ def match_weights(weight: Floats) -> Floats:
 
 
 class LiarsDiceCFR(MatchingSolver):
-    """Full-width CFR in its variants, with all hands of both players in one pass; sources as in `solvers.tree_cfr`.
+    """Full-width CFR in its variants, with all hands of both players in one pass; sources as in `solvers.sequence_form`.
 
     Players are updated in turn. The regrets of an action are those of all hands, [2 M, H] by the node after it, in single
     precision. Where no regret is positive, all legal actions have equal probability. Raises ConfigError for an algorithm

@@ -395,7 +395,7 @@ def assert_same_runs(one: DeepCFR, other: DeepCFR) -> None:
 
 
 def test_more_traversals_add_to_the_same_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deepcfr.solvers.histories._CHUNK", 16)  # so order is alike too
+    monkeypatch.setattr("deepcfr.solvers.data._CHUNK", 16)  # so order is alike too
     few, many = solved.__wrapped__("sampling.traversals", 16, 1), solved.__wrapped__(iterations=1)
     for mine, more in zip(first_pass(few), first_pass(many), strict=True):
         assert 16 <= len(mine) < len(more)

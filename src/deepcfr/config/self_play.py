@@ -37,7 +37,7 @@ class NFSPConfig:
 class PPOConfig:
     """Policy gradients by self-play, which read this section, `network`, `evaluation` and `runtime`.
 
-    The updates of each method, found by trials on Leduc (docs/algorithms/ppo.md), are in `reinforcement.objective`.
+    The updates of each method, found by trials on Leduc (docs/algorithms/ppo.md), are in `reinforcement.policy_gradient`.
     """
 
     iterations: int = 500  #: batches of episodes, each followed by updates of all networks

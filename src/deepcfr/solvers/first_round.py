@@ -60,8 +60,7 @@ def bootstrapped(examples: InfosetExamples, network: SplitNetwork, share: float,
 class FirstRoundTable:
     """Sums over iterations of weight * regret and of weight * reach * strategy, [E, U] each; the settings weight.
 
-    With another `target` than mean, regrets are kept as by networks of sums (`solvers.bootstrap`), which needs values on
-    boards.
+    With another `target` than mean, regrets are kept as by networks of sums, which needs values on boards.
     """
 
     def __init__(self, game: PokerGame, settings: CFRConfig, target: str = "mean") -> None:
