@@ -1,7 +1,7 @@
 """Large liar's dice: a game of your own with too many histories to list, which knows its exact values.
 
     deepcfr train liars_dice:LiarsDice --out runs/dice        (in this folder)
-    python liars_dice.py --algorithm dcfr --iterations 300
+    python liars_dice.py --solver dcfr --iterations 300
 
 Every bid is higher than the one before, so a public position is a set of bids: a number with a bit for each bid that was
 made. Two players with two dice of five faces have 2^20 positions and 15 rolls each, that is 15.7 million infosets and 1.3
@@ -25,7 +25,7 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.compiled import nb
-from deepcfr.config import TabularConfig
+from deepcfr.config import RunConfig
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.base import Deals, Game
@@ -287,7 +287,7 @@ class LiarsDiceCFR(MatchingSolver):
     game: LiarsDice
     precision = "float32"
 
-    def __init__(self, game: LiarsDice, config: TabularConfig) -> None:
+    def __init__(self, game: LiarsDice, config: RunConfig) -> None:
         super().__init__(game, config, (2 << game.num_bids, len(game.hands)))
 
     def _iterate(self) -> int:
@@ -343,11 +343,11 @@ def main() -> None:
     """Solve the game in tables, and print the exact NashConv at some iterations and at the end."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--rules", default="liars_dice(numdice=2,dice_sides=5)", help="the game, in OpenSpiel's words")
-    parser.add_argument("--algorithm", default="dcfr", help="a full-width algorithm of deepcfr solve")
+    parser.add_argument("--solver", default="dcfr", help="a full-width algorithm of deepcfr solve")
     parser.add_argument("--iterations", type=int, default=300)
     parser.add_argument("--at", type=int, nargs="*", default=[20, 50, 100, 200], help="iterations to measure at")
     asked = parser.parse_args()
-    config = TabularConfig(algorithm=asked.algorithm, iterations=asked.iterations)
+    config = RunConfig(solver=asked.solver, iterations=asked.iterations)
     solver = LiarsDiceCFR(LiarsDice(asked.rules), config)
     print(f"{solver.describe()}, {solver.game.size}", flush=True)
     for record in solver.iterations():

@@ -18,6 +18,7 @@ from deepcfr.cli import run_as_command
 from deepcfr.cli.help import LONG, MARKERS, rules_of_help
 from deepcfr.cli.output import open_console, print_json
 from deepcfr.cli.records import Folder
+from deepcfr.config import RunConfig
 from deepcfr.errors import ConfigError
 from deepcfr.files import write_atomically
 from deepcfr.report.page import ReportingObserver
@@ -132,7 +133,7 @@ def read(arguments: list[str]) -> Reproduce | Report | Bench:
         prog="python -m experiments",
         description=__doc__ or "",
         config=MARKERS,
-        registry=rules_of_help(type(None), None),
+        registry=rules_of_help(type(None), None, RunConfig()),
     )
     return found
 

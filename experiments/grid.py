@@ -16,7 +16,7 @@ from typing import Any
 
 from deepcfr.abstraction.buckets import DESCRIPTION, save_abstraction
 from deepcfr.abstraction.make import make_abstraction
-from deepcfr.config import UNREAD, AnyConfig, RunConfig, RuntimeConfig, SolveConfig, settings_by_name
+from deepcfr.config import RunConfig, RuntimeConfig, settings_by_name
 from deepcfr.errors import CheckpointError
 from deepcfr.evaluation.limits import refusal
 from deepcfr.games.bet_size_game import can_be_listed
@@ -39,7 +39,7 @@ class Job:
     """One run of a grid; `buckets` asks for an abstraction at the folder that the configuration names."""
 
     path: Path
-    config: AnyConfig
+    config: RunConfig
     buckets: int = 0
 
 
@@ -110,27 +110,19 @@ def is_complete(run: RunFolder) -> bool:
     return "evaluation" in lines[-1] or out_of_reach
 
 
-def difference(found: AnyConfig, asked: AnyConfig) -> str | None:
-    """The settings in which two configurations differ, apart from where and how they run; None if in none.
-
-    Sections that the solver does not read make no difference.
-    """
+def difference(found: RunConfig, asked: RunConfig) -> str | None:
+    """The settings that solvers read in which two configurations differ, apart from where and how they run; or None."""
     own, other = (flat_settings(config) for config in (found, asked))
-    unread = UNREAD[asked.solver] if isinstance(asked, RunConfig) else ()
-    differing = [
-        key
-        for key in sorted(own.keys() | other.keys())
-        if own.get(key) != other.get(key) and key.split(".")[0] not in unread
-    ]
+    differing = [key for key in sorted(own.keys() | other.keys()) if own.get(key) != other.get(key)]
     if not differing:
         return None
     return ", ".join(f"{key} is {own.get(key)!r} there and {other.get(key)!r} here" for key in differing)
 
 
-def flat_settings(config: AnyConfig) -> dict[str, Any]:
+def flat_settings(config: RunConfig) -> dict[str, Any]:
     """Settings by dotted key; an abstraction counts as present or absent, not by its folder."""
-    if isinstance(config, SolveConfig) and config.abstraction_folder:
-        name = config.abstraction_folder.name
+    if folder := config.solve.abstraction_folder:
+        name = folder.name
         config = dataclasses.replace(config, solve=dataclasses.replace(config.solve, abstraction=name))
     return settings_by_name(dataclasses.replace(config, runtime=RuntimeConfig()))
 
@@ -152,8 +144,7 @@ def _carry_on(job: Job, observer: Observing, say: Say) -> bool:
 
 def _require_abstraction(job: Job, say: Say) -> None:
     """Make the job's abstraction if its folder does not hold one."""
-    assert isinstance(job.config, SolveConfig)
-    folder = job.config.abstraction_folder
+    folder = job.config.solve.abstraction_folder
     assert folder is not None
     with claimed(folder, wait=True):
         if (folder / DESCRIPTION).is_file():  # written last

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from deepcfr.config import RunConfig
 from deepcfr.errors import CheckpointError, DeepCFRError
 from deepcfr.files import read_json
 from deepcfr.runs.folder import RunFolder
@@ -100,12 +99,10 @@ def why_missing(job: Job, complete: Callable[[RunFolder], bool] = is_complete) -
         asked = job.config.evaluation
         evaluation = replace(run.config.evaluation, every=asked.every, at=asked.at)
         config, planned = replace(run.config, evaluation=evaluation), job.config
-        if isinstance(config, RunConfig) and isinstance(planned, RunConfig) and config.solver == "deep-cfr":
-            cfr, plan = config.cfr, planned.cfr
-            cfr = replace(cfr, iterations=max(cfr.iterations, plan.iterations))
+        if config.solver == "deep-cfr":
+            config = replace(config, iterations=max(config.iterations, planned.iterations))
             if planned.evaluation.policy != "sd-cfr":
-                cfr = replace(cfr, keep_networks=plan.keep_networks)
-            config = replace(config, cfr=cfr)
+                config = replace(config, cfr=replace(config.cfr, keep_networks=planned.cfr.keep_networks))
         problem = difference(config, planned)
     except DeepCFRError as error:
         return " ".join(error.problems).rstrip(".")

@@ -37,8 +37,8 @@ _TIMES = {
 
 _SHORT = "--sampling.traversals 60 --memory.advantage-capacity 2000 --memory.strategy-capacity 2000"
 _FIT = "--advantage.steps 20 --average.steps 40"
-_BOARDS = "--cfr.iterations 3 --advantage.steps 20 --average.steps 40"
-_MCCFR = "solve leduc --algorithm mccfr --runtime.threads 1"  # several have no fixed order of updates
+_BOARDS = "--iterations 3 --advantage.steps 20 --average.steps 40"
+_MCCFR = "solve leduc --solver mccfr --runtime.threads 1"  # several have no fixed order of updates
 _RIVER = '--board "2h 7d 9s Tc Jd" --pot 10 --stacks 30 --sizes "river 50 100, raise 60, allin" --gap 0.2%'
 _WIDE = '--dealer "22+,A2s+,KTs+,QTs+,ATo+,KQo" --big-blind "TT-22,A9s-A2s,KJs,QJs,T9s,AJo-A9o"'
 COMMANDS = (
@@ -53,37 +53,37 @@ COMMANDS = (
     "strategy {models}/hulh 'Qs Qh / rc / Ks Qd 2h / cr'",
     "strategy {models}/hunl-200-deep 'As Ks'",
     # Short runs of every solver
-    f"train kuhn --config kuhn --seed 1 --cfr.iterations 3 {_FIT}",
+    f"train kuhn --config kuhn --seed 1 --iterations 3 {_FIT}",
     f"train leduc --config leduc --seed 1 {_BOARDS}",
-    f"train leduc --config leduc-external --seed 1 --cfr.iterations 3 {_SHORT} {_FIT}",
+    f"train leduc --config leduc-external --seed 1 --iterations 3 {_SHORT} {_FIT}",
     f"train leduc --seed 1 --sampling.no-panel --sampling.boards 4 --advantage.target bootstrap {_BOARDS}",
-    f"train fhp-mini --config fhp-paper --seed 1 --cfr.iterations 2 {_SHORT} {_FIT}",
+    f"train fhp-mini --config fhp-paper --seed 1 --iterations 2 {_SHORT} {_FIT}",
     f"train fhp-mini --config fhp-quick --seed 1 --sampling.boards 10 {_BOARDS}",
     f"train fhp-mini --config fhp-strength --seed 1 --sampling.boards 20 {_BOARDS}",
     f"train fhp-mini --config fhp-faithful --seed 1 --sampling.boards 20 {_BOARDS}",
     f"train hulh --config hulh-quick --seed 1 --sampling.boards 4 {_BOARDS}",
     f"train hunl-pot --config hunl-pot --seed 1 --sampling.boards 4 {_BOARDS}",
-    "train leduc --config leduc-nfsp --seed 1 --nfsp.iterations 60",
-    "train kuhn --solver ppo --seed 1 --ppo.iterations 5",
-    "train kuhn --solver mmd --seed 1 --ppo.iterations 5",
+    "train leduc --config leduc-nfsp --seed 1 --iterations 60",
+    "train kuhn --solver ppo --seed 1 --iterations 5",
+    "train kuhn --solver mmd --seed 1 --iterations 5",
     *(
-        f"train kuhn --solver {solver} --seed 1 --cfr.iterations 3"
+        f"train kuhn --solver {solver} --seed 1 --iterations 3"
         for solver in (
             "dream", "escher", "rcfr", "double-neural", "deep-cfr+", "deep-dcfr+", "deep-pdcfr+", "vr-deep-cfr+",
             "vr-deep-dcfr+", "vr-deep-pdcfr+",
         )
     ),
     *(
-        f"solve leduc --algorithm {algorithm} --iterations 20"
+        f"solve leduc --solver {algorithm} --iterations 20"
         for algorithm in ("cfr", "cfr+", "pcfr+", "linear-cfr", "dcfr")
     ),
     f"{_MCCFR} --iterations 20",
-    f"{_MCCFR} --sampler outcome --baseline infoset --iterations 5 --traversals 500",
-    "solve leduc --algorithm linear-cfr --precision int16 --iterations 20",
-    "solve fhp-mini --algorithm dcfr --iterations 3",
-    "solve openspiel:kuhn_poker --algorithm xfp --iterations 20",
-    "solve openspiel:leduc_poker --algorithm egt --iterations 20",
-    "solve openspiel:leduc_poker --algorithm dcfr --iterations 20",
+    f"{_MCCFR} --sampler outcome --iterations 5 --traversals 500",
+    "solve leduc --solver linear-cfr --precision int16 --iterations 20",
+    "solve fhp-mini --solver dcfr --iterations 3",
+    "solve openspiel:kuhn_poker --solver xfp --iterations 20",
+    "solve openspiel:leduc_poker --solver egt --iterations 20",
+    "solve openspiel:leduc_poker --solver dcfr --iterations 20",
     "solve hunl-ladder --config lin --iterations 2 --traversals 2000 --runtime.threads 1",
     # Spots
     f"spot {_RIVER} {_WIDE}",

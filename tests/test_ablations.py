@@ -16,19 +16,14 @@ from deepcfr.config import (
     AdvantageFitConfig,
     CFRConfig,
     EvaluationConfig,
-    ExternalSampling,
     FitConfig,
     MemoryConfig,
     NetworkConfig,
-    PublicChanceSampling,
     RunConfig,
     RuntimeConfig,
-    SolveConfig,
-    TabularConfig,
+    SamplingConfig,
     config_problems,
-    load_any_config,
     load_config,
-    sampling_of,
     unread_settings,
 )
 from deepcfr.config.toml import RECIPES
@@ -44,6 +39,7 @@ from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.memories import InfosetMemories
 from deepcfr.training.memory import Memory
 from deepcfr.types import Infosets, Samples
+from tables import tabular
 
 ABLATIONS: list[tuple[str, Any]] = [
     ("cfr.fallback", "uniform"),
@@ -73,7 +69,7 @@ NEED_CARDS = {("sampling.kind", "public-chance"), ("cfr.first_round", "table")} 
 def with_key(config: RunConfig, key: str, value: Any) -> RunConfig:
     section, name = key.split(".")
     if key == "sampling.kind":
-        return replace(config, sampling=sampling_of(value, config.sampling))
+        return replace(config, sampling=config.sampling.of_kind(value))
     return replace(config, **{section: replace(getattr(config, section), **{name: value})})  # type: ignore[arg-type]
 
 
@@ -95,8 +91,7 @@ def applies(config: RunConfig, key: str, value: Any) -> bool:
 
 
 def is_deep_cfr(path: Path) -> bool:
-    config = load_any_config(path)
-    return isinstance(config, RunConfig) and config.solver == "deep-cfr"
+    return load_config(path).solver == "deep-cfr"
 
 
 BASES = {
@@ -147,7 +142,7 @@ def tiny(config: RunConfig, game: str) -> RunConfig:
     return replace(
         config,
         game=game,
-        cfr=replace(config.cfr, iterations=1),
+        iterations=1,
         sampling=few(config).sampling,
         memory=replace(config.memory, advantage_capacity=5_000, strategy_capacity=5_000),
         # hand strength is a table of hold'em, and the paper's network needs cards
@@ -187,7 +182,7 @@ def test_fhp_by_one_key_from_its_defaults() -> None:
     small = replace(mean, memory=MemoryConfig("reservoir", 20_000, 20_000))
     small = replace(
         small,
-        cfr=replace(small.cfr, iterations=1),
+        iterations=1,
         advantage=replace(small.advantage, steps=2),
         runtime=RuntimeConfig(threads=1),
     )
@@ -237,8 +232,8 @@ FIT = FitConfig(steps=6, batch_size=32)
 ADVANTAGE = AdvantageFitConfig(**vars(FIT))
 BASE = RunConfig(
     game="leduc",
-    cfr=CFRConfig(iterations=2),
-    sampling=ExternalSampling(traversals=40),
+    iterations=2,
+    sampling=SamplingConfig(traversals=40),
     memory=MemoryConfig(advantage_capacity=4_000, strategy_capacity=4_000),
     network=NetworkConfig(kind="mlp", width=8, layers=1),
     advantage=ADVANTAGE,
@@ -339,8 +334,8 @@ def test_discounted_sums_need_a_panel() -> None:
     (problem,) = config_problems(config)
     assert problem.startswith("'cfr.weighting' is discounted, which needs a panel")
     for kind in ("outcome", "public-chance"):
-        assert problem in config_problems(replace(config, sampling=sampling_of(kind, config.sampling)))
-    panel = replace(config, sampling=PublicChanceSampling(panel=True))
+        assert problem in config_problems(replace(config, sampling=replace(config.sampling, kind=kind)))
+    panel = replace(config, sampling=SamplingConfig(kind="public-chance", panel=True))
     assert list(config_problems(panel)) == []
 
 
@@ -506,7 +501,7 @@ class Silent:
 
 
 def test_the_policy_that_is_measured_changes_the_measurements_only(tmp_path: Path) -> None:
-    base = replace(BASE, game="kuhn", cfr=replace(BASE.cfr, iterations=4), evaluation=EvaluationConfig(2))
+    base = replace(BASE, game="kuhn", iterations=4, evaluation=EvaluationConfig(2))
     lines, solvers = [], []
     for name in ("average", "sd-cfr"):
         run = RunFolder.create(tmp_path / name, with_key(base, "evaluation.policy", name))
@@ -534,7 +529,7 @@ def test_the_policy_that_is_measured_changes_the_measurements_only(tmp_path: Pat
     ("cfr", "evaluation", "words"),
     [
         ({"keep_networks": 0}, {}, "'cfr.keep_networks' to be above 0"),
-        ({"keep_networks": 5, "iterations": 4}, {}, "before iteration 5"),
+        ({"keep_networks": 5}, {"at": (4,)}, "before iteration 5"),
         ({"keep_networks": 3}, {"every": 2}, "iteration 2 is to be evaluated"),
         ({"keep_networks": 3}, {"at": (2,)}, "iteration 2 is to be evaluated"),
     ],
@@ -555,20 +550,20 @@ def test_the_list_of_ablations_names_settings() -> None:
 
 
 def test_settings_that_a_tabular_solver_does_not_read_are_named() -> None:
-    lin = TabularConfig(exploration_start=0.01, reward_shape="y2", initial="win-rates", traversals=500)
-    assert list(unread_settings(SolveConfig())) == []
-    assert list(unread_settings(SolveConfig(solve=lin))) == [
+    lin = tabular("linear-cfr", exploration_start=0.01, reward_shape="y2", initial="win-rates", traversals=500)
+    assert list(unread_settings(tabular())) == []
+    assert list(unread_settings(lin)) == [
         "solve.traversals, solve.exploration_start, solve.reward_shape, solve.initial: ignored, "
-        "because 'solve.algorithm' is linear-cfr"
+        "because linear-cfr visits all hands"
     ]
-    assert list(unread_settings(SolveConfig(solve=replace(lin, algorithm="mccfr")))) == []
-    idle = TabularConfig("mccfr", reward_on="regret")
-    assert list(unread_settings(SolveConfig(solve=idle))) == [
+    assert list(unread_settings(replace(lin, solver="mccfr"))) == []
+    idle = tabular("mccfr", reward_on="regret")
+    assert list(unread_settings(idle)) == [
         "solve.reward_on: ignored, because 'solve.reward_shape' is y1",
     ]
     assert list(unread_settings(RunConfig(solver="nfsp"))) == []
-    deep = RunConfig(solver="nfsp", cfr=CFRConfig(iterations=7), memory=MemoryConfig(files=True))
-    assert list(unread_settings(deep)) == ["cfr.iterations, memory.files: ignored, because 'solver' is nfsp"]
+    deep = RunConfig(solver="nfsp", cfr=CFRConfig(fallback="uniform"), memory=MemoryConfig(files=True))
+    assert list(unread_settings(deep)) == ["cfr.fallback, memory.files: ignored, because 'solver' is nfsp"]
     source = load_source("kuhn")
-    assert any("ignored" in note for note in cost_notes(SolveConfig("kuhn", solve=lin), source))
-    assert not any("ignored" in note for note in cost_notes(SolveConfig("kuhn"), source))
+    assert any("ignored" in note for note in cost_notes(lin, source))
+    assert not any("ignored" in note for note in cost_notes(tabular(game="kuhn"), source))

@@ -187,17 +187,17 @@ def test_lists_are_texts() -> None:
 
 
 def test_a_run_from_python_is_that_of_the_command(tmp_path: Path) -> None:
-    settings = {"cfr": {"iterations": 3}, "sampling": {"traversals": 100}, "average": {"steps": 50}}
+    settings = {"iterations": 3, "sampling": {"traversals": 100}, "average": {"steps": 50}}
     run = train("kuhn", seed=3, **settings)
     assert [record.iteration for record in run] == [1, 2, 3]
-    options = ("--seed", 3, "--cfr.iterations", 3, "--sampling.traversals", 100, "--average.steps", 50)
+    options = ("--seed", 3, "--iterations", 3, "--sampling.traversals", 100, "--average.steps", 50)
     deepcfr("train", "kuhn", *options, "--out", tmp_path / "run", "--json")
     assert run.agent.act("Q", betting="r") == load(str(tmp_path / "run")).act("Q", betting="r")
     half = train("kuhn", seed=3, **settings)
     next(half)
     assert sum(half.agent.act("Q").values()) == pytest.approx(1)
     with pytest.raises(ConfigError, match="no agent before the first"):
-        _ = train("kuhn", cfr={"iterations": 2}).agent
+        _ = train("kuhn", iterations=2).agent
     for name, kind in (("kuhn", "outcome"), ("fhp", "external")):
         run = train(name, sampling={"kind": kind}, advantage={"target": "mean"})
         assert run.config.sampling.kind == kind

@@ -57,7 +57,7 @@ class Trained(NamedTuple):
 def kuhn(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """A finished run, and what the command said with --json."""
     path = tmp_path_factory.mktemp("kuhn") / "run"
-    arguments = ("--cfr.iterations", 3, "--evaluation.every", 2, *TINY)
+    arguments = ("--iterations", 3, "--evaluation.every", 2, *TINY)
     return Trained(path, deepcfr("train", "kuhn", "--out", path, "--json", *arguments))
 
 
@@ -115,9 +115,10 @@ def test_help_shows_the_ten_options_that_matter_and_help_all_shows_every_one(com
 
 
 def test_help_counts_the_iterations_of_the_solver_that_is_named() -> None:
-    for solver, section in (("deep-cfr", "cfr"), ("dream", "cfr"), ("nfsp", "nfsp"), ("mmd", "ppo")):
-        shown = options(deepcfr("train", "leduc", "--solver", solver, "--help").out)
-        assert {name for name in shown if name.endswith("iterations")} == {f"--{section}.iterations"}
+    for solver, count in (("deep-cfr", 200), ("dream", 200), ("nfsp", 4_500), ("mmd", 600)):
+        text = deepcfr("train", "leduc", "--solver", solver, "--help").out
+        assert {name for name in options(text) if name.endswith("iterations")} == {"--iterations"}
+        assert f"(default: {count})" in text
 
 
 def test_the_version_is_the_packages() -> None:
@@ -135,10 +136,10 @@ def test_a_word_that_is_no_number_is_quoted(option: str, word: str, kind: str) -
 
 def test_the_whole_help_of_train_names_every_setting() -> None:
     text = deepcfr("train", "--help-all").out
-    names = ["seed"]
+    names = ["seed", "iterations"]
     for section in fields(RunConfig):
         record = getattr(RunConfig(), section.name)
-        if is_dataclass(record):
+        if is_dataclass(record) and section.name != "solve":
             names += [f"{section.name}.{item.name}" for item in fields(record)]
     assert len(names) > 30
     assert [name for name in names if not re.search(rf"--{re.escape(name.replace('_', '-'))}[ ,]", text)] == []
@@ -149,8 +150,8 @@ def test_the_whole_help_of_train_names_every_setting() -> None:
     [
         (["openspiel:kuhn_poker"], 1_500),  # sampling.traversals
         (["leduc", "--solver", "dream"], 6_000),
-        (["leduc", "--solver=ppo"], 600),  # ppo.iterations
-        (["kuhn", "--config", "fhp-paper"], 450),  # cfr.iterations
+        (["leduc", "--solver=ppo"], 600),
+        (["kuhn", "--config", "fhp-paper"], 450),
     ],
 )
 def test_the_help_of_train_has_the_defaults_of_what_it_names(words: list[str], default: int) -> None:
@@ -167,7 +168,7 @@ def test_gains_of_best_responses_add_up_to_nash_conv() -> None:
 
 
 def test_a_start_that_fails_leaves_no_folder(tmp_path: Path) -> None:
-    settings = ("openspiel:kuhn_poker", "--cfr.iterations", 1, "--average.steps", 20, "--out", tmp_path / "run")
+    settings = ("openspiel:kuhn_poker", "--iterations", 1, "--average.steps", 20, "--out", tmp_path / "run")
     assert "need a poker game" in problem(deepcfr("train", *settings, "--sampling.kind", "public-chance"))
     assert not (tmp_path / "run").exists()
     assert deepcfr("train", *settings).status == 0
@@ -300,7 +301,7 @@ def test_the_figures_of_an_evaluation_fit_together(kuhn: Trained) -> None:
 
 
 def test_train_without_json_prints_the_result_and_nothing_to_standard_error(tmp_path: Path, kuhn: Trained) -> None:
-    arguments = ("--cfr.iterations", 3, "--evaluation.every", 2, *TINY)
+    arguments = ("--iterations", 3, "--evaluation.every", 2, *TINY)
     outcome = deepcfr("train", "kuhn", "--out", tmp_path / "run", *arguments)
     assert (outcome.status, outcome.err) == (0, "")
     result = kuhn.outcome.json
@@ -311,7 +312,7 @@ def test_train_without_json_prints_the_result_and_nothing_to_standard_error(tmp_
 
 
 def test_the_seed_decides_the_figures(tmp_path: Path, kuhn: Trained) -> None:
-    arguments = ("--json", "--cfr.iterations", 3, "--evaluation.every", 2, *TINY)
+    arguments = ("--json", "--iterations", 3, "--evaluation.every", 2, *TINY)
     same = deepcfr("train", "kuhn", "--out", tmp_path / "same", *arguments, "--seed", 0).json
     other = deepcfr("train", "kuhn", "--out", tmp_path / "other", *arguments, "--seed", 1).json
     assert same["nash_conv"] == kuhn.outcome.json["nash_conv"] != other["nash_conv"]
@@ -369,18 +370,18 @@ def settings_of(path: Path) -> RunConfig:
 def test_the_command_line_overrides_the_file_and_the_file_the_defaults(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text(
-        'game = "leduc"\nseed = 5\n[cfr]\niterations = 7\n[sampling]\ntraversals = 11\n'
+        'game = "leduc"\nseed = 5\niterations = 7\n[sampling]\ntraversals = 11\n'
         '[network]\nkind = "mlp"\nwidth = 6\n[advantage]\nsteps = 2\nbatch_size = 9\n[average]\nsteps = 3\n'
         "[memory]\nadvantage_capacity = 50\nstrategy_capacity = 60\n[evaluation]\nat = [1]\n"
     )
-    options = ("--cfr.iterations", 1, "--network.width=5", "--advantage.batch_size", 8, "--average.batch-size", 8)
+    options = ("--iterations", 1, "--network.width=5", "--advantage.batch_size", 8, "--average.batch-size", 8)
     for name, given in (("one", ("--config", file)), ("two", (f"--config={file}",))):
         ran = deepcfr("train", "kuhn", "--out", tmp_path / name, *given, *options)
         assert ran.status == 0
         assert f"{file} has settings for leduc; they are used for kuhn." in ran.err
         config = settings_of(tmp_path / name)
         assert (config.game, config.seed) == ("kuhn", 5)
-        assert (config.cfr.iterations, config.sampling.traversals) == (1, 11)
+        assert (config.iterations, config.sampling.traversals) == (1, 11)
         assert (config.network.kind, config.network.width) == ("mlp", 5)
         assert (config.advantage.steps, config.advantage.batch_size) == (2, 8)
         assert (config.average.steps, config.average.batch_size) == (3, 8)
@@ -394,7 +395,7 @@ def test_without_a_file_settings_start_from_the_games_defaults(kuhn: Trained) ->
     config, default = settings_of(kuhn.path), default_config("kuhn")
     assert config.average.learning_rate == default.average.learning_rate
     assert (config.advantage.schedule, config.runtime) == (default.advantage.schedule, default.runtime)
-    assert (config.cfr.iterations, config.sampling.traversals) == (3, 20)
+    assert (config.iterations, config.sampling.traversals) == (3, 20)
 
 
 def test_the_games_defaults_do_not_depend_on_the_order_of_the_arguments() -> None:
@@ -403,14 +404,14 @@ def test_the_games_defaults_do_not_depend_on_the_order_of_the_arguments() -> Non
 
 
 def test_lists_are_given_on_the_command_line(tmp_path: Path) -> None:
-    arguments = ("--cfr.iterations", 3, *TINY, "--evaluation.at", 1, 2)
+    arguments = ("--iterations", 3, *TINY, "--evaluation.at", 1, 2)
     assert deepcfr("train", "kuhn", "--out", tmp_path / "run", *arguments).status == 0
     assert settings_of(tmp_path / "run").evaluation.at == (1, 2)
 
 
 def test_a_game_definition_is_trained_like_a_preset(tmp_path: Path) -> None:
     (tmp_path / "mine.game").write_text(format_game_definition(load_rules("kuhn")))
-    arguments = ("--json", "--cfr.iterations", 3, *TINY)
+    arguments = ("--json", "--iterations", 3, *TINY)
     outcome = deepcfr("train", tmp_path / "mine.game", "--out", tmp_path / "run", *arguments)
     assert outcome.json["game"] == "mine"
     # The run does not need the file any more. Its ranks are 2 3 4, as the format has no symbols.
@@ -519,7 +520,7 @@ def test_a_configuration_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_impossible_values_are_all_named_at_once(tmp_path: Path) -> None:
     options = {
-        "--seed": -1, "--cfr.iterations": 0, "--network.width": 100_000, "--advantage.learning-rate": "nan",
+        "--seed": -1, "--iterations": 0, "--network.width": 100_000, "--advantage.learning-rate": "nan",
         "--average.batch-size": 0, "--runtime.threads": 0, "--evaluation.at": -3, "--runtime.device": "tpu",
     }  # fmt: skip
     given = [word for pair in options.items() for word in pair]
@@ -534,7 +535,7 @@ def test_impossible_values_are_all_named_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "option, value",
     [
-        ("--cfr.iterations", "many"),
+        ("--iterations", "many"),
         ("--network.kind", "cnn"),
         ("--advantage.scale-targets", "perhaps"),
         ("--policy", "x"),
@@ -610,7 +611,7 @@ def test_a_damaged_run_folder_is_named_and_nothing_is_lost(
 
 def test_a_damaged_checkpoint_is_a_warning_as_long_as_an_earlier_one_is_good(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    arguments = ("--cfr.iterations", 2, "--evaluation.every", 1, "--runtime.checkpoint-every", 1, *TINY)
+    arguments = ("--iterations", 2, "--evaluation.every", 1, "--runtime.checkpoint-seconds", 0, *TINY)
     whole = deepcfr("train", "kuhn", "--out", run, "--json", *arguments).json
     damaged = run / "checkpoints" / "0000002" / "networks.safetensors"
     os.truncate(damaged, 100)
@@ -648,7 +649,7 @@ def test_memories_that_cannot_fit_are_refused_with_the_figures(tmp_path: Path) -
 def test_a_run_refused_for_its_cost_does_not_take_the_folder(tmp_path: Path) -> None:
     out = tmp_path / "run"
     assert deepcfr("train", "kuhn", "--out", out, "--memory.advantage-capacity", 10**10).status == 2
-    assert deepcfr("train", "kuhn", "--out", out, "--cfr.iterations", 1, *TINY).status == 0
+    assert deepcfr("train", "kuhn", "--out", out, "--iterations", 1, *TINY).status == 0
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
@@ -677,7 +678,7 @@ def test_impossible_options_of_other_commands_are_one_sentence(kuhn: Trained) ->
 
 @pytest.mark.parametrize("name", ["[bold]", "x[/y]"])
 def test_brackets_in_the_name_of_a_folder_are_just_brackets(tmp_path: Path, name: str) -> None:
-    outcome = deepcfr("train", "kuhn", "--out", tmp_path / name, "--cfr.iterations", 1, *TINY)
+    outcome = deepcfr("train", "kuhn", "--out", tmp_path / name, "--iterations", 1, *TINY)
     assert outcome.status == 0
     assert f"deepcfr play {tmp_path / name}" in outcome.out
 
@@ -691,7 +692,7 @@ def hulh(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     # the table of hand strengths of this game takes a minute and more than a gigabyte
     arguments = (
         "--sampling.kind", "external", "--advantage.target", "mean",
-        "--cfr.iterations", 1, *TINY, "--sampling.traversals", 2, "--network.no-strength",
+        "--iterations", 1, *TINY, "--sampling.traversals", 2, "--network.no-strength",
     )  # fmt: skip
     return Trained(path, deepcfr("train", "hulh", "--out", path, "--json", *arguments))
 
@@ -822,7 +823,7 @@ def test_an_export_to_a_file_is_one_sentence(run: Path, tmp_path: Path) -> None:
 
 def test_a_run_without_an_average_network_says_what_to_do(run: Path) -> None:
     shutil.rmtree(run)
-    arguments = ("--cfr.iterations", 3, "--runtime.checkpoint-every", 1, *TINY)
+    arguments = ("--iterations", 3, "--runtime.checkpoint-seconds", 0, *TINY)
     assert deepcfr("train", "kuhn", "--out", run, *arguments).status == 0
     shutil.rmtree(run / "checkpoints" / "0000003")  # only the last one has the average network
     sentence = problem(deepcfr("exploitability", run))
@@ -871,7 +872,7 @@ def test_a_run_whose_reader_has_gone_goes_on_to_its_end(extra: list[str], tmp_pa
 
 
 @pytest.mark.parametrize(
-    "command", [("train", "kuhn", "--cfr.iterations", 1, *TINY), ("solve", "kuhn", "--algorithm", "mccfr")]
+    "command", [("train", "kuhn", "--iterations", 1, *TINY), ("solve", "kuhn", "--solver", "mccfr")]
 )
 def test_a_run_builds_its_game_once_and_estimates_its_cost_once(
     command: tuple[object, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -11,7 +11,7 @@ import pytest
 
 from bet_size_games import TWO_ROUNDS, write_game
 from command_line import Outcome, deepcfr
-from deepcfr.config import load_any_config
+from deepcfr.config import load_config
 from deepcfr.evaluation.match import tournament as matches
 from deepcfr.runs.folder import RunFolder
 from experiments.grid import is_complete
@@ -30,7 +30,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def solve(folder: Path, out: str, *more: object) -> Outcome:
-    one = ("--algorithm", "mccfr", "--traversals", 50, "--runtime.threads", 1, "--json")
+    one = ("--solver", "mccfr", "--traversals", 50, "--runtime.threads", 1, "--json")
     return deepcfr("solve", folder / "two.toml", "--out", folder / out, *one, *more)
 
 
@@ -59,7 +59,7 @@ def test_minutes_end_a_run_whatever_its_iterations(place: Path) -> None:
     assert facts["finished"]
     assert facts["seconds"] >= 0.3
     assert 0 < facts["iterations"] < 1_000_000
-    assert load_any_config(place / "clock" / "config.toml").runtime.minutes == 0.005
+    assert load_config(place / "clock" / "config.toml").runtime.minutes == 0.005
     again = deepcfr("resume", place / "clock", "--json").json
     assert (again["finished"], again["iterations"]) == (True, facts["iterations"])
     longer = deepcfr("resume", place / "clock", "--minutes", (again["seconds"] + 0.3) / 60, "--json").json
@@ -179,7 +179,7 @@ def test_matches_without_a_number_are_of_so_many_deals(place: Path, monkeypatch:
 
 def test_styles_and_ensembles_of_listed_games_have_names_too(place: Path, tmp_path: Path) -> None:
     for seed in (0, 1):
-        run = ("--out", tmp_path / str(seed), "--algorithm", "mccfr", "--iterations", 20, "--seed", seed, "--json")
+        run = ("--out", tmp_path / str(seed), "--solver", "mccfr", "--iterations", 20, "--seed", seed, "--json")
         assert deepcfr("solve", "leduc", *run).status == 0
     zero, one = tmp_path / "0", tmp_path / "1"
     ways = ("--threads", 1, "--json")
@@ -248,7 +248,7 @@ def test_an_exported_run_plays_alike_and_cannot_go_on(place: Path) -> None:
 
 
 def test_networks_learn_a_small_game_with_bet_sizes_and_play_its_tables(place: Path) -> None:
-    small = ("--cfr.iterations", 4, "--sampling.traversals", 100, "--advantage.steps", 20, "--average.steps", 50)
+    small = ("--iterations", 4, "--sampling.traversals", 100, "--advantage.steps", 20, "--average.steps", 50)
     facts = deepcfr(
         "train",
         place / "two.toml",

@@ -9,7 +9,7 @@ import pytest
 
 from command_line import deepcfr, problem
 from deepcfr.cli import parse_command
-from deepcfr.config import load_any_config
+from deepcfr.config import load_config
 from deepcfr.games.bet_sizes import BET_SIZE_GAMES
 from deepcfr.runs import record
 from deepcfr.runs.folder import RunFolder
@@ -121,7 +121,7 @@ def test_the_recipe_of_a_model_is_a_command_of_this_version_with_its_settings(na
         if Path(facts["model"]).name == name:
             _, *arguments = shlex.split(facts["recipe"])
             command = parse_command(arguments)
-            assert command.run_config() == load_any_config(MODELS / name / "config.toml")
+            assert command.run_config() == load_config(MODELS / name / "config.toml")
             assert command.out == Path("runs") / name
 
 

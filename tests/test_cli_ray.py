@@ -70,7 +70,7 @@ def test_solvers_without_traversals_are_refused(solver: str) -> None:
 def test_a_run_of_tables_is_not_resumed_on_a_cluster(tmp_path: Path) -> None:
     pytest.importorskip("ray")
     run = tmp_path / "run"
-    solve = deepcfr("solve", "kuhn", "--algorithm", "mccfr", "--iterations", "2", "--out", run)
+    solve = deepcfr("solve", "kuhn", "--solver", "mccfr", "--iterations", "2", "--out", run)
     assert solve.status == 0, solve.err
     resumed = deepcfr("resume", run, "--iterations", "3", "--ray")
     assert resumed.status == 2

@@ -19,7 +19,7 @@ TINY = (
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("kuhn") / "run"
-    assert deepcfr("train", "kuhn", "--out", path, "--json", "--cfr.iterations", 4, *TINY).status == 0
+    assert deepcfr("train", "kuhn", "--out", path, "--json", "--iterations", 4, *TINY).status == 0
     return path
 
 
@@ -38,7 +38,7 @@ def test_every_command_takes_the_average_of_the_snapshots(run: Path) -> None:
 
 def test_a_run_measures_and_plays_what_its_configuration_names(run: Path, tmp_path: Path) -> None:
     path = tmp_path / "own"
-    arguments = ("train", "kuhn", "--out", path, "--json", "--cfr.iterations", 4, *TINY)
+    arguments = ("train", "kuhn", "--out", path, "--json", "--iterations", 4, *TINY)
     assert deepcfr(*arguments, "--evaluation.policy", "sd-cfr").status == 0
     own = deepcfr("exploitability", path, "--json").json
     assert own["nash_conv"] == deepcfr("exploitability", run, "--policy", "sd-cfr", "--json").json["nash_conv"]

@@ -9,7 +9,7 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple, get_args
 
 import pytest
 from hypothesis import example, given
@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 from command_line import Outcome, deepcfr, edit_settings, problem, problems
 from deepcfr.config import (
     EvaluationConfig,
+    RunConfig,
     RuntimeConfig,
-    SolveConfig,
     TabularConfig,
+    config_from_table,
     config_to_toml,
-    load_any_config,
-    load_solve_config,
-    solve_config_from_table,
+    load_config,
 )
-from deepcfr.defaults import default_solve_config
+from deepcfr.config.records import TabularSolver
+from deepcfr.defaults import default_config
 from deepcfr.games import presets
 from deepcfr.games.presets import load_rules
 from deepcfr.runs import costs
@@ -39,6 +39,7 @@ from solve_runs import (
     newest,
     tables,
 )
+from tables import tabular
 
 ALGORITHMS = ("cfr", "cfr+", "pcfr+", "linear-cfr", "dcfr", "mccfr")
 KEYS = {
@@ -48,7 +49,7 @@ KEYS = {
 LEDUC_VALUE = -85.6064  # thousandths of an ante, to the first player
 ONE_THREAD = ("--runtime.threads", 1)
 TINY = (
-    "--cfr.iterations", 1, "--sampling.traversals", 20, "--network.kind", "mlp", "--network.width", 8,
+    "--iterations", 1, "--sampling.traversals", 20, "--network.kind", "mlp", "--network.width", 8,
     "--network.layers", 1, "--advantage.steps", 4, "--advantage.batch-size", 16, "--average.steps", 4,
     "--average.batch-size", 16, "--memory.advantage-capacity", 100, "--memory.strategy-capacity", 100,
 )  # fmt: skip
@@ -69,12 +70,12 @@ def solved(tmp_path_factory: pytest.TempPathFactory, places: Places) -> dict[str
     """One finished run of each solver, and what the command said with --json."""
     folder = tmp_path_factory.mktemp("solved")
     asked: dict[str, tuple[object, ...]] = {
-        "full-width": ("leduc", "--algorithm", "cfr+", "--iterations", 200, "--evaluation.every", 50),
+        "full-width": ("leduc", "--solver", "cfr+", "--iterations", 200, "--evaluation.every", 50),
         "buckets": (
-            "leduc", "--algorithm", "mccfr", "--iterations", 4, "--traversals", 500, "--abstraction", places.abstraction,
+            "leduc", "--solver", "mccfr", "--iterations", 4, "--traversals", 500, "--abstraction", places.abstraction,
             *ONE_THREAD,
         ),
-        "openspiel": ("openspiel:kuhn_poker", "--algorithm", "cfr+", "--iterations", 30, "--evaluation.every", 10),
+        "openspiel": ("openspiel:kuhn_poker", "--solver", "cfr+", "--iterations", 30, "--evaluation.every", 10),
     }  # fmt: skip
     return {
         name: Solved(folder / name, deepcfr("solve", *arguments, "--out", folder / name, "--json"))
@@ -95,7 +96,7 @@ def test_solve_prints_one_json_object_and_progress_to_standard_error(name: str, 
     assert set(result) == KEYS | {"boards", "boards_used", "finished", "run"}
     assert (result["finished"], result["run"]) == (True, str(path))
     lines = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
-    assert result["iterations"] == len(lines) == load_solve_config(path / "config.toml").iterations
+    assert result["iterations"] == len(lines) == load_config(path / "config.toml").iterations
     assert result["nodes_touched"] == sum(line["nodes_touched"] for line in lines)
     assert result["seconds"] >= lines[-1]["seconds"] > 0
     for key in ("game", "unit", "nash_conv", "value", "best_response_values", "policy"):
@@ -126,7 +127,7 @@ def test_the_figures_of_an_evaluation_fit_together_and_enclose_the_value(name: s
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_algorithm_comes_close_to_the_value_of_kuhn(tmp_path: Path, algorithm: str) -> None:
     for game in ("kuhn", "openspiel:kuhn_poker"):
-        arguments = ("--algorithm", algorithm, "--iterations", 300, "--traversals", 100, *ONE_THREAD)
+        arguments = ("--solver", algorithm, "--iterations", 300, "--traversals", 100, *ONE_THREAD)
         result = deepcfr("solve", game, "--out", tmp_path / game, "--json", *arguments).json
         first, second = result["best_response_values"]
         assert -second <= -1000 / 18 <= first
@@ -134,7 +135,7 @@ def test_every_algorithm_comes_close_to_the_value_of_kuhn(tmp_path: Path, algori
 
 
 def test_fictitious_play_solves_a_game_of_openspiel_and_refuses_the_others(tmp_path: Path) -> None:
-    arguments = ("--algorithm", "xfp", "--iterations", 300, "--json", *ONE_THREAD)
+    arguments = ("--solver", "xfp", "--iterations", 300, "--json", *ONE_THREAD)
     result = deepcfr("solve", "openspiel:kuhn_poker", "--out", tmp_path / "run", *arguments).json
     assert 0 < result["nash_conv"] < 100
     assert deepcfr("exploitability", tmp_path / "run", "--policy", "current", "--json").json["nash_conv"] > 100
@@ -147,7 +148,7 @@ def test_fictitious_play_solves_a_game_of_openspiel_and_refuses_the_others(tmp_p
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS[:4])
 def test_kuhn_is_the_same_game_here_and_in_openspiel(tmp_path: Path, algorithm: str) -> None:
-    arguments = ("--json", "--algorithm", algorithm, "--iterations", 30, "--precision", "float64")
+    arguments = ("--json", "--solver", algorithm, "--iterations", 30, "--precision", "float64")
     ours, theirs = (
         deepcfr("solve", game, "--out", tmp_path / game, *arguments).json for game in ("kuhn", "openspiel:kuhn_poker")
     )
@@ -156,7 +157,7 @@ def test_kuhn_is_the_same_game_here_and_in_openspiel(tmp_path: Path, algorithm: 
 
 
 def test_the_options_of_monte_carlo_cfr_reach_the_solver(tmp_path: Path) -> None:
-    common = ("solve", "kuhn", "--algorithm", "mccfr", "--iterations", 4, "--traversals", 100, *ONE_THREAD)
+    common = ("solve", "kuhn", "--solver", "mccfr", "--iterations", 4, "--traversals", 100, *ONE_THREAD)
     changes: dict[str, tuple[object, ...]] = {
         "as it is": (),
         "sampler": ("--sampler", "outcome"),
@@ -175,7 +176,7 @@ def test_the_options_of_monte_carlo_cfr_reach_the_solver(tmp_path: Path) -> None
 def test_a_definition_of_flop_holdem_is_solved_in_every_precision(tmp_path: Path, places: Places) -> None:
     values = {}
     for precision in ("float64", "float32", "int16"):
-        arguments = ("--algorithm", "dcfr", "--iterations", 60, "--precision", precision)
+        arguments = ("--solver", "dcfr", "--iterations", 60, "--precision", precision)
         result = deepcfr("solve", places.game, "--out", tmp_path / precision, "--json", *arguments).json
         assert (result["game"], result["unit"], result["boards"]) == ("small-flop", "mbb/g", 28)
         values[precision] = result
@@ -189,7 +190,7 @@ def test_a_definition_of_flop_holdem_is_solved_in_every_precision(tmp_path: Path
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS[:4])
 def test_memory_and_time_are_said_before_the_first_iteration(tmp_path: Path, algorithm: str) -> None:
-    arguments = ("--algorithm", algorithm, "--iterations", 2, "--evaluation.every", 1)
+    arguments = ("--solver", algorithm, "--iterations", 2, "--evaluation.every", 1)
     text = deepcfr("solve", "leduc", "--out", tmp_path / "run", *arguments).out
     assert text.startswith(f"{algorithm} on leduc: 2 iterations, float32")
     first = text.index("iteration 1: exact NashConv")
@@ -199,7 +200,7 @@ def test_memory_and_time_are_said_before_the_first_iteration(tmp_path: Path, alg
 def test_solve_without_json_prints_the_result_and_nothing_to_standard_error(
     tmp_path: Path, solved: dict[str, Solved]
 ) -> None:
-    arguments = ("--algorithm", "cfr+", "--iterations", 200, "--evaluation.every", 50)
+    arguments = ("--solver", "cfr+", "--iterations", 200, "--evaluation.every", 50)
     outcome = deepcfr("solve", "leduc", "--out", tmp_path / "run", *arguments)
     assert (outcome.status, outcome.err) == (0, "")
     result = solved["full-width"].outcome.json
@@ -316,7 +317,7 @@ def test_a_run_of_an_openspiel_game_does_not_recommend_what_is_refused(tmp_path:
 
 
 def test_a_full_width_run_of_an_openspiel_game_names_the_precision_that_it_has(tmp_path: Path) -> None:
-    arguments = ("--algorithm", "cfr+", "--iterations", 2, "--precision", "int16")
+    arguments = ("--solver", "cfr+", "--iterations", 2, "--precision", "int16")
     outcome = deepcfr("solve", "openspiel:kuhn_poker", "--out", tmp_path / "run", *arguments)
     assert outcome.status == 0
     assert "2 iterations, float64" in outcome.out
@@ -325,7 +326,7 @@ def test_a_full_width_run_of_an_openspiel_game_names_the_precision_that_it_has(t
 
 @pytest.mark.parametrize("algorithm", ["cfr+", "mccfr"])
 def test_openspiel_games_are_solved(tmp_path: Path, algorithm: str) -> None:
-    arguments = ("--algorithm", algorithm, "--iterations", 60, "--traversals", 2000, *ONE_THREAD)
+    arguments = ("--solver", algorithm, "--iterations", 60, "--traversals", 2000, *ONE_THREAD)
     result = deepcfr("solve", "openspiel:leduc_poker", "--out", tmp_path / "run", "--json", *arguments).json
     first, second = result["best_response_values"]
     assert -second <= LEDUC_VALUE <= first
@@ -350,7 +351,7 @@ def test_networks_train_on_openspiel_games(tmp_path: Path) -> None:
 
 def test_the_abstraction_may_go_away_once_the_run_is_there(tmp_path: Path, places: Places) -> None:
     shutil.copytree(places.abstraction, tmp_path / "buckets")
-    arguments = ("--algorithm", "mccfr", "--iterations", 2, "--traversals", 50, *ONE_THREAD)
+    arguments = ("--solver", "mccfr", "--iterations", 2, "--traversals", 50, *ONE_THREAD)
     path = tmp_path / "run"
     made = deepcfr("solve", "leduc", "--out", path, "--json", *arguments, "--abstraction", tmp_path / "buckets").json
     shutil.rmtree(tmp_path / "buckets")
@@ -366,7 +367,7 @@ def test_the_abstraction_may_go_away_once_the_run_is_there(tmp_path: Path, place
 def test_the_command_abstract_makes_what_solve_takes(tmp_path: Path) -> None:
     made = deepcfr("abstract", "leduc", "--buckets", 3, 4, "--out", tmp_path / "buckets", "--json").json
     assert (made["game"], made["counts"]) == ("leduc", [3, 4])
-    arguments = ("--algorithm", "mccfr", "--iterations", 2, "--traversals", 50, "--abstraction", tmp_path / "buckets")
+    arguments = ("--solver", "mccfr", "--iterations", 2, "--traversals", 50, "--abstraction", tmp_path / "buckets")
     assert deepcfr("solve", "leduc", "--out", tmp_path / "run", "--json", *arguments).json["finished"]
     sentence = problem(deepcfr("abstract", "leduc", "--buckets", 3, 4, "--out", tmp_path / "buckets"))
     assert f"'{tmp_path / 'buckets'}' already exists" in sentence
@@ -374,7 +375,7 @@ def test_the_command_abstract_makes_what_solve_takes(tmp_path: Path) -> None:
 
 def test_hands_in_one_bucket_are_played_alike(tmp_path: Path) -> None:
     deepcfr("abstract", "leduc", "--buckets", 1, 1, "--out", tmp_path / "buckets")
-    arguments = ("--algorithm", "mccfr", "--iterations", 2, "--traversals", 500, "--abstraction", tmp_path / "buckets")
+    arguments = ("--solver", "mccfr", "--iterations", 2, "--traversals", 500, "--abstraction", tmp_path / "buckets")
     assert deepcfr("solve", "leduc", "--out", tmp_path / "run", *arguments).status == 0
     alike = []
     for betting in ("", " / r", " / cc / Q / r"):
@@ -432,7 +433,7 @@ def test_an_abstraction_that_is_not_one_of_the_game_is_one_sentence(tmp_path: Pa
     shutil.copytree(places.abstraction, buckets)
     damage(buckets)
     for extra in ((), ("--json",)):
-        arguments = ("--algorithm", "mccfr", "--abstraction", buckets, "--out", tmp_path / "run", *extra)
+        arguments = ("--solver", "mccfr", "--abstraction", buckets, "--out", tmp_path / "run", *extra)
         assert expected in problem(deepcfr("solve", "leduc", *arguments))
     assert not (tmp_path / "run").exists()
 
@@ -440,7 +441,7 @@ def test_an_abstraction_that_is_not_one_of_the_game_is_one_sentence(tmp_path: Pa
 def test_an_abstraction_of_another_preset_or_a_run_folder_is_one_sentence(
     tmp_path: Path, places: Places, solved: dict[str, Solved]
 ) -> None:
-    common = ("--algorithm", "mccfr", "--out", tmp_path / "run", "--abstraction")
+    common = ("--solver", "mccfr", "--out", tmp_path / "run", "--abstraction")
     for game in ("kuhn", places.game):
         assert "belongs to leduc, whose rules are not those of" in problem(
             deepcfr("solve", game, *common, places.abstraction)
@@ -493,37 +494,37 @@ def test_a_negative_seed_of_abstract_is_one_sentence(tmp_path: Path) -> None:
 # Mistakes
 
 MISTAKES: dict[str, tuple[tuple[object, ...], str]] = {
-    "negative iterations": (("leduc", "--iterations", -3), "'solve.iterations' must be between 1 and 100,000,000"),
+    "negative iterations": (("leduc", "--iterations", -3), "'iterations' must be between 1 and 100,000,000"),
     "no iterations": (("leduc", "--iterations", 0), "but is 0."),
     "no threads": (("leduc", "--runtime.threads", 0), "'runtime.threads' must be between 1 and"),
     "negative seed": (("leduc", "--seed", -1), "'seed' must be between 0 and"),
-    "no number": (("leduc", "--algorithm", "mccfr", "--threshold", "nan"), "'solve.threshold' must be between"),
+    "no number": (("leduc", "--evaluation.threshold", "nan"), "'evaluation.threshold' must be between"),
     "device": (("leduc", "--runtime.device", "cuda"), "must be cpu for tabular solvers, but is 'cuda'"),
     "unknown game": (("kuhm",), "'kuhm' is neither a preset"),
-    "full width of a large game": (("hulh", "--algorithm", "linear-cfr"), "hulh has 51,979,200 boards"),
-    "16 bits": (("leduc", "--algorithm", "mccfr", "--precision", "int16"), "float32 or float64, but 'solve.precision'"),
+    "full width of a large game": (("hulh", "--solver", "linear-cfr"), "hulh has 51,979,200 boards"),
+    "16 bits": (("leduc", "--solver", "mccfr", "--precision", "int16"), "float32 or float64, but 'solve.precision'"),
     "buckets of an OpenSpiel game": (
-        ("openspiel:leduc_poker", "--algorithm", "mccfr", "--abstraction", "BUCKETS"),
+        ("openspiel:leduc_poker", "--solver", "mccfr", "--abstraction", "BUCKETS"),
         "Abstractions are for poker games, and 'leduc_poker' is not one",
     ),
     "buckets at full width in OpenSpiel": (
-        ("openspiel:leduc_poker", "--algorithm", "cfr", "--abstraction", "BUCKETS"), "takes no abstraction",
+        ("openspiel:leduc_poker", "--solver", "cfr", "--abstraction", "BUCKETS"), "takes no abstraction",
     ),
 }  # fmt: skip
 LATE_MISTAKES: dict[str, tuple[tuple[object, ...], str]] = {
     "buckets at full width": (
-        ("leduc", "--algorithm", "cfr", "--abstraction", "BUCKETS"), "cfr is full-width and takes no abstraction",
+        ("leduc", "--solver", "cfr", "--abstraction", "BUCKETS"), "cfr is full-width and takes no abstraction",
     ),
     "16 bits on buckets": (
-        ("leduc", "--algorithm", "mccfr", "--precision", "int16", "--abstraction", "BUCKETS"), "float32 or float64",
+        ("leduc", "--solver", "mccfr", "--precision", "int16", "--abstraction", "BUCKETS"), "float32 or float64",
     ),
     "16 bits in OpenSpiel": (
-        ("openspiel:kuhn_poker", "--algorithm", "mccfr", "--precision", "int16"), "float32 or float64",
+        ("openspiel:kuhn_poker", "--solver", "mccfr", "--precision", "int16"), "float32 or float64",
     ),
     "unknown OpenSpiel game": (("openspiel:kuhn_pokr",), "OpenSpiel has no game 'kuhn_pokr'. Did you mean kuhn_poker"),
     "nameless OpenSpiel game": (("openspiel:",), "OpenSpiel has no game ''"),
     "three players": (("openspiel:kuhn_poker(players=3)",), "has 3 players, and two are supported"),
-    "too large an OpenSpiel game": (("openspiel:chess", "--algorithm", "mccfr"), "at most 20,000,000 can be compiled"),
+    "too large an OpenSpiel game": (("openspiel:chess", "--solver", "mccfr"), "at most 20,000,000 can be compiled"),
 }  # fmt: skip
 
 
@@ -547,7 +548,7 @@ def test_a_mistake_does_not_take_the_folder(tmp_path: Path, name: str, places: P
 
 def test_several_impossible_values_are_all_named_at_once(tmp_path: Path) -> None:
     options = {
-        "--seed": -1, "--iterations": 0, "--threshold": -1, "--traversals": 0, "--exploration-start": 2,
+        "--seed": -1, "--iterations": 0, "--evaluation.threshold": -1, "--traversals": 0, "--exploration-start": 2,
         "--runtime.keep": 0, "--runtime.checkpoint-seconds": -1, "--evaluation.at": -3,
     }  # fmt: skip
     words = [word for pair in options.items() for word in pair]
@@ -560,7 +561,7 @@ def test_several_impossible_values_are_all_named_at_once(tmp_path: Path) -> None
 
 
 def test_values_of_the_wrong_kind_are_status_2(tmp_path: Path) -> None:
-    for option, value in (("--algorithm", "cfr++"), ("--precision", "float16"), ("--iterations", "many"), ("--x", 1)):
+    for option, value in (("--solver", "cfr++"), ("--precision", "float16"), ("--iterations", "many"), ("--x", 1)):
         outcome = deepcfr("solve", "kuhn", "--out", tmp_path / "run", option, value)
         assert (outcome.status, outcome.out) == (2, "")
         assert "Traceback" not in outcome.err
@@ -596,7 +597,7 @@ def test_without_openspiel_its_games_are_one_sentence(
     monkeypatch.setitem(sys.modules, "pyspiel", None)  # importing it fails
     for command in (
         ("solve", "openspiel:kuhn_poker", "--out", tmp_path / "a"),
-        ("solve", "openspiel:kuhn_poker", "--algorithm", "mccfr", "--out", tmp_path / "b"),
+        ("solve", "openspiel:kuhn_poker", "--solver", "mccfr", "--out", tmp_path / "b"),
         ("train", "openspiel:kuhn_poker", "--out", tmp_path / "c"),
         ("resume", path),
         ("exploitability", path),
@@ -611,7 +612,7 @@ def test_a_folder_that_holds_a_run_is_left_alone(places: Places, solved: dict[st
     before = contents(path)
     for command in (
         ("solve", "kuhn"),
-        ("solve", "leduc", "--algorithm", "mccfr", "--abstraction", places.abstraction),
+        ("solve", "leduc", "--solver", "mccfr", "--abstraction", places.abstraction),
         ("train", "kuhn", *TINY),
     ):
         sentence = problem(deepcfr(*command, "--out", path))
@@ -624,25 +625,28 @@ def test_a_folder_that_holds_a_run_is_left_alone(places: Places, solved: dict[st
 
 def test_settings_start_from_the_defaults_of_solve(tmp_path: Path) -> None:
     assert deepcfr("solve", "kuhn", "--iterations", 2, "--out", tmp_path / "run").status == 0
-    default = default_solve_config()
-    expected = dataclasses.replace(default, game="kuhn", solve=dataclasses.replace(default.solve, iterations=2))
-    assert load_any_config(tmp_path / "run" / "config.toml") == expected
+    expected = dataclasses.replace(default_config("kuhn", "linear-cfr"), iterations=2)
+    assert load_config(tmp_path / "run" / "config.toml") == expected
 
 
 def test_the_configuration_of_a_run_starts_the_same_run_and_options_override_it(tmp_path: Path) -> None:
     first = tmp_path / "first"
     options = (
-        "--algorithm", "mccfr", "--iterations", 3, "--traversals", 70, "--sampler", "outcome", "--exploration-start", 0.25,
+        "--solver", "mccfr", "--iterations", 3, "--traversals", 70, "--sampler", "outcome", "--exploration-start", 0.25,
         "--seed", 9, "--evaluation.at", 1, 2, "--runtime.keep", 3, *ONE_THREAD,
     )  # fmt: skip
     assert deepcfr("solve", "kuhn", "--out", first, *options).status == 0
-    config = load_solve_config(first / "config.toml")
-    assert config == SolveConfig(
+    config = load_config(first / "config.toml")
+    assert config == tabular(
+        "mccfr",
+        3,
+        sampler="outcome",
+        traversals=70,
+        exploration_start=0.25,
         game="kuhn",
         seed=9,
-        solve=TabularConfig("mccfr", 3, sampler="outcome", traversals=70, exploration_start=0.25),
         evaluation=EvaluationConfig(at=(1, 2)),
-        runtime=RuntimeConfig(threads=1, checkpoint_every=1, checkpoint_seconds=120, keep=3),
+        runtime=RuntimeConfig(threads=1, checkpoint_seconds=120, keep=3),
     )
     for name, words in (("two", ("--config", first / "config.toml")), ("three", (f"--config={first}/config.toml",))):
         assert deepcfr("solve", "kuhn", "--out", tmp_path / name, *words).status == 0
@@ -652,11 +656,11 @@ def test_the_configuration_of_a_run_starts_the_same_run_and_options_override_it(
     other = tmp_path / "other"
     words = ("--config", first / "config.toml", "--iterations", 2, "--seed", 1, "--runtime.checkpoint-seconds", 0)
     assert deepcfr("solve", "leduc", "--out", other, *words).status == 0
-    assert load_solve_config(other / "config.toml") == dataclasses.replace(
+    assert load_config(other / "config.toml") == dataclasses.replace(
         config,
         game="leduc",
         seed=1,
-        solve=dataclasses.replace(config.solve, iterations=2),
+        iterations=2,
         runtime=dataclasses.replace(config.runtime, checkpoint_seconds=0),
     )
 
@@ -673,15 +677,16 @@ def test_checkpoint_seconds_0_saves_every_due_iteration(tmp_path: Path) -> None:
 def test_settings_of_the_other_command_are_one_sentence(tmp_path: Path, solved: dict[str, Solved]) -> None:
     tabular = solved["full-width"].path / "config.toml"
     networks = tmp_path / "networks.toml"
-    networks.write_text("[cfr]\niterations = 3\n")
-    sentence = problem(deepcfr("train", "kuhn", "--config", tabular, "--out", tmp_path / "run"))
-    assert f"In '{tabular}': the section 'solve' is for a tabular solver" in sentence
-    sentence = problem(deepcfr("solve", "kuhn", "--config", networks, "--out", tmp_path / "run"))
-    assert f"In '{networks}': a section 'solve' is missing" in sentence
-    networks.write_text("[cfr]\niterations = 3\n[solve]\niterations = 3\n")
-    for command in ("solve", "train"):
-        sentence = problem(deepcfr(command, "kuhn", "--config", networks, "--out", tmp_path / "run"))
-        assert f"In '{networks}': 'cfr' is not a setting" in sentence
+    networks.write_text("iterations = 3\n")
+    for command, file, sentence in (
+        ("train", tabular, f"{tabular} is for CFR+, which 'deepcfr solve' runs."),
+        ("solve", networks, f"{networks} is for Deep CFR, which 'deepcfr train' runs."),
+    ):
+        assert sentence in problem(deepcfr(command, "kuhn", "--config", file, "--out", tmp_path / "run"))
+    for command, solver, other in (("train", "cfr+", "solve"), ("solve", "nfsp", "train")):
+        said = problem(deepcfr(command, "kuhn", "--solver", solver, "--out", tmp_path / "run"))
+        assert f"--solver {solver} is for" in said
+        assert f"which 'deepcfr {other}' runs." in said
     assert not (tmp_path / "run").exists()
 
 
@@ -689,10 +694,9 @@ def test_settings_of_the_other_command_are_one_sentence(tmp_path: Path, solved: 
     "text, expected",
     [
         ("[solve\n", ["cannot be read"]),
-        ("[solve]\niteration = 3\nalgorithm = 'fp'\n", ["solve.iteration' is not", "solve.algorithm' must be one of"]),
+        ("solver = 'fp'\n[solve]\niteration = 3\n", ["solve.iteration' is not", "'solver' must be one of"]),
         ("[solve]\nprecision = 16\ntraversals = 0\n", ["solve.precision' must be one of", "'solve.traversals' must"]),
         ("solve = 3\n", ["'solve' must be a section, but is 3"]),
-        ("[solve]\n[network]\nwidth = 3\n", ["'network' is not a setting"]),
     ],
 )
 def test_a_malformed_configuration_is_a_line_for_every_problem(tmp_path: Path, text: str, expected: list[str]) -> None:
@@ -708,14 +712,14 @@ def test_a_malformed_configuration_is_a_line_for_every_problem(tmp_path: Path, t
 
 def test_the_help_of_solve_names_every_setting_and_variant() -> None:
     text = deepcfr("solve", "--help-all").out
-    default = default_solve_config()
-    names = ["seed", *(item.name for item in dataclasses.fields(TabularConfig))]
+    default = default_config("fhp", "linear-cfr")
+    names = ["seed", "iterations", *(item.name for item in dataclasses.fields(TabularConfig))]
     for section in ("evaluation", "runtime"):
         names += [f"{section}.{item.name}" for item in dataclasses.fields(getattr(default, section))]
     assert len(names) > 15
     assert [name for name in names if not re.search(rf"--{re.escape(name.replace('_', '-'))}[ ,]", text)] == []
     every = (*ALGORITHMS, "xfp", "egt")
-    assert get_args(get_type_hints(TabularConfig)["algorithm"]) == every
+    assert get_args(TabularSolver) == every
     assert "{" + ",".join(every) + "}" in text
 
 
@@ -729,13 +733,13 @@ def real(low: float, high: float) -> st.SearchStrategy[float]:
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))  # a lone surrogate cannot be written in UTF-8
 CONFIGS = st.builds(
-    SolveConfig,
+    RunConfig,
     game=TEXT,
     seed=whole(0, 2**63 - 1),
+    solver=st.sampled_from(ALGORITHMS),
+    iterations=whole(1, 100_000_000),
     solve=st.builds(
         TabularConfig,
-        algorithm=st.sampled_from(ALGORITHMS),
-        iterations=whole(1, 100_000_000),
         precision=st.sampled_from(["float64", "float32", "int16"]),
         sampler=st.sampled_from(["external", "outcome"]),
         traversals=whole(1, 1_000_000_000),
@@ -749,17 +753,16 @@ CONFIGS = st.builds(
     runtime=st.builds(
         RuntimeConfig,
         threads=whole(1, 1024),
-        checkpoint_every=whole(1, 100_000_000),
         checkpoint_seconds=whole(0, 1_000_000),
         keep=whole(1, 1000),
     ),
 )
 
 
-def possible(config: SolveConfig) -> SolveConfig:
+def possible(config: RunConfig) -> RunConfig:
     """The same but for settings that the algorithm does not take."""
     solve = config.solve
-    if solve.algorithm != "mccfr":
+    if config.solver != "mccfr":
         return dataclasses.replace(config, solve=dataclasses.replace(solve, abstraction="lossless"))
     precision: Any = "float32" if solve.precision == "int16" else solve.precision
     solve = dataclasses.replace(solve, precision=precision)
@@ -767,17 +770,17 @@ def possible(config: SolveConfig) -> SolveConfig:
 
 
 @given(CONFIGS.map(possible))
-@example(SolveConfig())
-@example(default_solve_config())
-@example(SolveConfig(solve=TabularConfig(algorithm="mccfr", abstraction='"\\\b\t\n\r\x00\x7f\x85\u2028é🂡#=')))
-def test_toml_there_and_back_is_the_same_configuration(config: SolveConfig) -> None:
+@example(tabular())
+@example(default_config("fhp", "linear-cfr"))
+@example(tabular("mccfr", abstraction='"\\\b\t\n\r\x00\x7f\x85\u2028é🂡#='))
+def test_toml_there_and_back_is_the_same_configuration(config: RunConfig) -> None:
     table = tomllib.loads(config_to_toml(config))
-    assert solve_config_from_table(table) == config
-    assert set(table) == {"game", "seed", "solve", "evaluation", "runtime"}
+    assert config_from_table(table) == config
+    assert set(table) == {"game", "seed", "solver", "iterations", "solve", "evaluation", "runtime"}
     assert set(table["solve"]) == {item.name for item in dataclasses.fields(TabularConfig)}
 
 
 def test_any_configuration_is_read_as_the_kind_that_it_is(tmp_path: Path) -> None:
-    config: Any = SolveConfig(game="spiele/Größe.game", solve=TabularConfig(algorithm="mccfr", abstraction="körbe"))
+    config: Any = tabular("mccfr", abstraction="körbe", game="spiele/Größe.game")
     (tmp_path / "run.toml").write_text(config_to_toml(config), encoding="utf-8")
-    assert load_any_config(tmp_path / "run.toml") == load_solve_config(tmp_path / "run.toml") == config
+    assert load_config(tmp_path / "run.toml") == config

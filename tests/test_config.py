@@ -15,14 +15,13 @@ from deepcfr.config import (
     AdvantageFitConfig,
     CFRConfig,
     EvaluationConfig,
-    ExternalSampling,
     FitConfig,
     MemoryConfig,
     NetworkConfig,
-    OutcomeSampling,
-    PublicChanceSampling,
+    NFSPConfig,
     RunConfig,
     RuntimeConfig,
+    SamplingConfig,
     config_from_table,
     config_problems,
     config_to_toml,
@@ -70,7 +69,7 @@ def test_defaults_are_the_papers() -> None:
     assert config.sampling.kind == "external"
     assert config.game == "fhp"
     # section 6 and figure 3: 10,000 traversals, Linear CFR, 450 iterations in figure 4
-    assert (config.sampling.traversals, config.cfr.iterations, config.cfr.weighting) == (10_000, 450, "linear")
+    assert (config.sampling.traversals, config.iterations, config.cfr.weighting) == (10_000, 450, "linear")
     # section 2.1: the highest regret when none is positive
     assert config.cfr.fallback == "highest"
     # section 5.2
@@ -131,21 +130,18 @@ CONFIGS = st.builds(
     RunConfig,
     game=TEXT,
     seed=whole(0, 2**63 - 1),
+    iterations=whole(1, 100_000_000),
     cfr=st.builds(
         CFRConfig,
-        iterations=whole(1, 1_000_000),
         weighting=st.sampled_from(["linear", "uniform"]),
         fallback=st.sampled_from(["highest", "uniform"]),
         first_round=st.sampled_from(["network", "table"]),
         keep_networks=whole(0, 1_000_000),
     ),
     sampling=st.builds(
-        ExternalSampling,
+        SamplingConfig,
+        kind=st.sampled_from(["external", "outcome", "public-chance"]),
         traversals=whole(1, 100_000_000),
-    )
-    | st.builds(OutcomeSampling, traversals=whole(1, 100_000_000))
-    | st.builds(
-        PublicChanceSampling,
         boards=whole(1, 10_000_000),
         samples=whole(1, 1_000_000),
     ),
@@ -180,7 +176,6 @@ CONFIGS = st.builds(
         RuntimeConfig,
         device=st.sampled_from(["cpu", "cuda", "cuda:3"]),
         threads=whole(1, 1024),
-        checkpoint_every=whole(1, 1_000_000),
         keep=whole(1, 1000),
     ),
 )
@@ -197,9 +192,16 @@ def test_toml_there_and_back_is_the_same_configuration(config: RunConfig) -> Non
 
 def test_toml_names_every_setting() -> None:
     table = tomllib.loads(config_to_toml(RunConfig()))
-    assert set(table) == {"game", "seed", "solver", *SECTIONS}
-    for section in SECTIONS:
+    assert set(table) == {"game", "seed", "solver", "iterations", *RunConfig().sections}
+    for section in set(RunConfig().sections) - {"sampling"}:
         assert set(table[section]) == {item.name for item in dataclasses.fields(getattr(RunConfig(), section))}
+    assert set(table["sampling"]) == {"kind", "traversals", "actions"}
+
+
+def test_toml_names_settings_that_the_solver_does_not_read_if_they_are_changed() -> None:
+    config = RunConfig(nfsp=NFSPConfig(episodes=5), sampling=SamplingConfig(boards=7))
+    table = tomllib.loads(config_to_toml(config))
+    assert (table["nfsp"], table["sampling"]["boards"]) == ({"episodes": 5}, 7)
 
 
 def test_files_are_read_as_written(tmp_path: Path) -> None:
@@ -217,14 +219,14 @@ def test_files_are_read_as_written(tmp_path: Path) -> None:
     ("table", "words"),
     [
         ({"sneed": 1}, ["'sneed'", "is not a setting", "seed", "runtime"]),
-        ({"cfr": {"iteration": 3}}, ["'cfr.iteration'", "is not a setting", "iterations"]),
+        ({"cfr": {"wait": 3}}, ["'cfr.wait'", "is not a setting", "weighting"]),
         ({"cfr": 3}, ["'cfr'", "section", "3"]),
         ({"game": 3}, ["'game'", "text", "3"]),
         ({"seed": "3"}, ["'seed'", "a whole number", "'3'"]),
         ({"seed": 3.0}, ["'seed'", "a whole number", "3.0"]),
         ({"seed": True}, ["'seed'", "a whole number", "True"]),
         ({"seed": {"a": 1}}, ["'seed'", "a whole number"]),
-        ({"cfr": {"iterations": [1]}}, ["'cfr.iterations'", "a whole number", "[1]"]),
+        ({"iterations": [1]}, ["'iterations'", "a whole number", "[1]"]),
         ({"cfr": {"fallback": "none"}}, ["'cfr.fallback'", "highest, uniform", "'none'"]),
         ({"cfr": {"fallback": ["highest"]}}, ["'cfr.fallback'", "highest, uniform", "['highest']"]),
         ({"advantage": {"learning_rate": "fast"}}, ["'advantage.learning_rate'", "a number", "'fast'"]),
@@ -237,8 +239,6 @@ def test_files_are_read_as_written(tmp_path: Path) -> None:
         ({"seed": -1}, ["'seed'", "between 0 and", "-1"]),
         ({"seed": 2**63}, ["'seed'", "between 0 and"]),
         ({"sampling": {**BOARDS, "boards": 0}}, ["'sampling.boards'", "between 1 and", "is 0"]),
-        ({"sampling": {**BOARDS, "traversals": 5}}, ["'sampling.traversals'", "is not a setting", "boards, panel"]),
-        ({"sampling": {"estimate": "values"}}, ["'sampling.estimate'", "is not a setting", "traversals, actions"]),
         ({"sampling": 3}, ["'sampling'", "section", "3"]),
         ({"sampling": {"kind": ["external"]}}, ["'sampling.kind'", "external, outcome, public-chance", "['external']"]),
         ({"sampling": {"kind": "all"}}, ["'sampling.kind'", "external, outcome, public-chance", "'all'"]),
@@ -247,7 +247,7 @@ def test_files_are_read_as_written(tmp_path: Path) -> None:
             {"evaluation": {"policy": "sd-cfr"}, "cfr": {"keep_networks": 0}},
             ["'evaluation.policy'", "sd-cfr", "'cfr.keep_networks'", "above 0"],
         ),
-        ({"cfr": {"iterations": 0}}, ["'cfr.iterations'", "between 1 and", "is 0"]),
+        ({"iterations": 0}, ["'iterations'", "between 1 and", "is 0"]),
         ({"memory": {"advantage_capacity": 0}}, ["'memory.advantage_capacity'", "between 1 and"]),
         ({"average": {"units": "log"}}, ["'average.units'", "is not a setting", "draw"]),
         ({"advantage": {"learning_rate": math.nan}}, ["'advantage.learning_rate'", "between", "nan"]),
@@ -306,14 +306,15 @@ def test_unknown_names_and_wrong_types_are_reported_together() -> None:
         "sneed": 1,
         "game": 2,
         "memory": "big",
-        "cfr": {"iterations": "many", "K": 3, "fallback": "best"},
+        "iterations": "many",
+        "cfr": {"K": 3, "fallback": "best"},
         "average": {"steps": "yes"},
         "evaluation": {"at": ["end"]},
     }
     problems = problems_of(table)
     assert_sentences(problems)
     names = [
-        "sneed", "game", "memory", "cfr.iterations", "cfr.K", "cfr.fallback", "average.steps", "evaluation.at",
+        "sneed", "game", "memory", "iterations", "cfr.K", "cfr.fallback", "average.steps", "evaluation.at",
     ]  # fmt: skip
     assert [problem.split("'")[1] for problem in problems] == names
 
@@ -322,7 +323,7 @@ def test_all_values_out_of_range_are_reported_together() -> None:
     problems = problems_of(
         {
             "seed": -1,
-            "cfr": {"iterations": 0},
+            "iterations": 0,
             "sampling": {"traversals": 0},
             "advantage": {"learning_rate": math.nan},
             "average": {"steps": 0},
@@ -332,21 +333,21 @@ def test_all_values_out_of_range_are_reported_together() -> None:
     )
     assert_sentences(problems)
     assert sorted(problem.split("'")[1] for problem in problems) == [
-        "advantage.learning_rate", "average.steps", "cfr.iterations", "evaluation.at", "evaluation.at", "runtime.device",
+        "advantage.learning_rate", "average.steps", "evaluation.at", "evaluation.at", "iterations", "runtime.device",
         "runtime.keep", "sampling.traversals", "seed",
     ]  # fmt: skip
 
 
 def test_mistakes_of_every_kind_are_reported_together() -> None:
     problems = problems_of(
-        {"sneed": 1, "cfr": {"iterations": 0}, "sampling": {"traversals": "big"}, "runtime": {"device": "tpu"}}
+        {"sneed": 1, "iterations": 0, "sampling": {"traversals": "big"}, "runtime": {"device": "tpu"}}
     )
     names = {problem.split("'")[1] for problem in problems}
-    assert names == {"sneed", "cfr.iterations", "sampling.traversals", "runtime.device"}
+    assert names == {"sneed", "iterations", "sampling.traversals", "runtime.device"}
 
 
 def test_a_value_just_out_of_range_looks_out_of_range() -> None:
-    (problem,) = problems_of({"cfr": {"iterations": 1_000_001}})
+    (problem,) = problems_of({"iterations": 100_000_001})
     low, high, value = (float(word.strip(".,").replace(",", "")) for word in problem.split() if word[0].isdigit())
     assert not low <= value <= high
 

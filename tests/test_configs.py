@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deepcfr.config import load_any_config, load_config
+from deepcfr.config import load_config
 from deepcfr.config.toml import RECIPES
 from deepcfr.defaults import default_config
 from deepcfr.errors import ConfigError
@@ -18,7 +18,7 @@ def test_configurations_say_their_command_and_load() -> None:
     for path in paths:
         first = path.read_text(encoding="utf-8").splitlines()[0]
         assert f"--config {path.stem} " in f"{first} "
-        assert load_any_config(path.stem).game == first.split()[3]
+        assert load_config(path.stem).game == first.split()[3]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_the_first_versions_configurations_have_its_values(name: str, steps: int
 
 def test_the_paper_configuration_has_the_papers_values() -> None:
     config = load_config("fhp-paper")
-    assert (config.cfr.iterations, config.sampling.traversals, config.cfr.weighting) == (450, 10_000, "linear")
+    assert (config.iterations, config.sampling.traversals, config.cfr.weighting) == (450, 10_000, "linear")
     assert (config.advantage.steps, config.advantage.batch_size, config.advantage.learning_rate) == (
         4_000,
         10_000,

@@ -16,7 +16,7 @@ import pytest
 
 from command_line import deepcfr
 from deepcfr import cli
-from deepcfr.config import RunConfig, SolveConfig
+from deepcfr.config import RunConfig
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.exploitability import Exploitability
 from deepcfr.games.presets import load_rules
@@ -95,7 +95,7 @@ def config_keys(record: type, prefix: str = "") -> set[str]:
     return found
 
 
-KEYS = config_keys(RunConfig) | config_keys(SolveConfig)
+KEYS = config_keys(RunConfig)
 SECTIONS = {key.partition(".")[0] for key in KEYS if "." in key}
 MEASURED = {f"evaluation.{field.name}" for field in dataclasses.fields(Exploitability)}  # in a metrics line
 

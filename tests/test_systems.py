@@ -26,9 +26,9 @@ SPOT = "--board 'As Ks Qs Js Ts' --pot 10 --stacks 10 --dealer 22 --big-blind 33
 FIT = "--advantage.steps 1 --average.steps 1"
 WORKING = (
     "games",
-    f"train kuhn --out trained --cfr.iterations 1 {FIT}",
+    f"train kuhn --out trained --iterations 1 {FIT}",
     "resume trained --iterations 2",
-    "solve kuhn --out tables --iterations 2 --algorithm cfr+",
+    "solve kuhn --out tables --iterations 2 --solver cfr+",
     "abstract fhp-mini --out buckets --buckets 4 8",
     "export trained --out small",
     "runs .",

@@ -96,7 +96,7 @@ def test_the_wheel_plays_in_an_empty_folder(built: Path, tmp_path: Path) -> None
         )  # fmt: skip
         return done.stdout
 
-    run("train", "kuhn", "--config", "kuhn", "--cfr.iterations", "1", "--average.steps", "9", "--out", "runs/kuhn")
+    run("train", "kuhn", "--config", "kuhn", "--iterations", "1", "--average.steps", "9", "--out", "runs/kuhn")
     assert (empty / "runs/kuhn/config.toml").is_file()
     assert "check" in run("strategy", "leduc", "K")
     place = run("models", "--json")

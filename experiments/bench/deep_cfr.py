@@ -15,12 +15,11 @@ import torch
 
 from deepcfr.config import (
     AdvantageFitConfig,
-    CFRConfig,
-    ExternalSampling,
     FitConfig,
     MemoryConfig,
     NetworkConfig,
     RunConfig,
+    SamplingConfig,
     load_config,
 )
 from deepcfr.errors import ConfigError
@@ -138,7 +137,7 @@ def _run_ours(seed: int, target: float) -> dict[str, Any]:
     config = dataclasses.replace(
         base,
         seed=seed,
-        cfr=dataclasses.replace(base.cfr, iterations=_MOST_ITERATIONS),
+        iterations=_MOST_ITERATIONS,
         network=NetworkConfig(kind="mlp", width=64, layers=1),
         # a small network with short fits needs a higher learning rate (measured over three seeds)
         advantage=dataclasses.replace(base.advantage, learning_rate=1e-2),
@@ -171,8 +170,7 @@ def _run_ours(seed: int, target: float) -> dict[str, Any]:
 
 def _compile(game: PokerGame, config: RunConfig) -> None:
     """Run everything once, so that compilation is not measured."""
-    cfr = dataclasses.replace(config.cfr, iterations=1)
-    tiny = dataclasses.replace(config, cfr=cfr, sampling=ExternalSampling(traversals=16))
+    tiny = dataclasses.replace(config, iterations=1, sampling=SamplingConfig(traversals=16))
     solver = DeepCFR(game, tiny)
     list(solver.iterations())
     solver.fit_average()
@@ -188,8 +186,8 @@ def bench_fhp(seed: int, say: Say) -> dict[str, Any]:
     """
     config = RunConfig(
         seed=seed,
-        cfr=CFRConfig(iterations=4),
-        sampling=ExternalSampling(traversals=15_000),
+        iterations=4,
+        sampling=SamplingConfig(traversals=15_000),
         memory=MemoryConfig(advantage_capacity=1_000_000, strategy_capacity=1_000_000),
         advantage=AdvantageFitConfig(
             steps=50,

@@ -76,7 +76,8 @@ def _run_ours(settings: NFSPConfig, seed: int, iterations: int) -> dict[str, Any
         game="leduc",
         seed=seed,
         solver="nfsp",
-        nfsp=dataclasses.replace(settings, iterations=_WARM_UP + iterations),
+        iterations=_WARM_UP + iterations,
+        nfsp=settings,
         network=NetworkConfig(kind="mlp", width=_HIDDEN, layers=1),
         runtime=RuntimeConfig(threads=1),
     )

@@ -56,8 +56,8 @@ class PlainMCCFR:
 
     def iterations(self) -> Iterator[TabularRecord]:
         """Run CFR iterations of K traversals for each player."""
-        config, seed = self.solver.config, self.solver.seed
-        for t in range(1, config.iterations + 1):
+        config, seed = self.solver.settings, self.solver.config.seed
+        for t in range(1, self.solver.config.iterations + 1):
             begin, self.touched = time.perf_counter(), 0
             weight = float(t) if config.weighting == "linear" else 1.0
             for player in PLAYERS:

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from deepcfr.abstraction.buckets import Abstraction, bucket_dtype, round_boards, round_classes
-from deepcfr.config import TabularConfig
+from deepcfr.config import RunConfig, RuntimeConfig, TabularConfig
+from deepcfr.config.records import SolverName
 from deepcfr.games.cards import all_hands
 from deepcfr.games.openspiel import import_pyspiel, load_openspiel_game
 from deepcfr.games.poker import PokerGame
@@ -91,19 +92,25 @@ def _full_width_facts(load: Workload, say: Say) -> dict[str, Any]:
 
 def measure_full_width(game: str, precision: str, iterations: int, threads: int) -> tuple[float, float]:
     """Seconds of an iteration of full-width Linear CFR, the mean after the first one, and this process's peak in GB."""
-    config = TabularConfig("linear-cfr", iterations + 1, precision=precision)  # type: ignore[arg-type]
-    solver = VectorCFR(load_game(game), config, threads)
+    config = _config("linear-cfr", iterations + 1, threads, precision=precision)
+    solver = VectorCFR(load_game(game), config)
     seconds = [record.iteration_seconds for record in solver.iterations()]
     return mean(seconds[1:]), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+
+
+def _config(solver: SolverName, iterations: int, threads: int = 1, seed: int = 0, **settings: Any) -> RunConfig:
+    """A tabular solver, with these settings of its section."""
+    tables, runtime = TabularConfig(**settings), RuntimeConfig(threads=threads)
+    return RunConfig(seed=seed, solver=solver, iterations=iterations, solve=tables, runtime=runtime)
 
 
 def _leduc_facts(seed: int, load: Workload, say: Say) -> dict[str, Any]:
     """Leduc: an iteration of Monte Carlo CFR is one external-sampling traversal for each player, on both sides."""
     pyspiel = import_pyspiel()
     game, peers = load_game("leduc"), pyspiel.load_game("leduc_poker")
-    sampling = TabularConfig("mccfr", _ENDLESS, traversals=load.traversals, weighting="uniform")
-    sampled = _rate(_stepper(MCCFR(game, sampling, seed, threads=1)), 1, load.traversals)
-    swept = _rate(_stepper(VectorCFR(game, TabularConfig("cfr+", _ENDLESS), threads=1)), load.leduc_iterations)
+    sampling = _config("mccfr", _ENDLESS, seed=seed, traversals=load.traversals, weighting="uniform")
+    sampled = _rate(_stepper(MCCFR(game, sampling)), 1, load.traversals)
+    swept = _rate(_stepper(VectorCFR(game, _config("cfr+", _ENDLESS))), load.leduc_iterations)
     peer_sampled = _rate(pyspiel.ExternalSamplingMCCFRSolver(peers, seed % 2**31).run_iteration, load.peer_traversals)
     merged = pyspiel.load_game("leduc_poker(suit_isomorphism=true)")
     plain, isomorphic = (
@@ -121,7 +128,7 @@ def _leduc_facts(seed: int, load: Workload, say: Say) -> dict[str, Any]:
 def _tree_facts(name: str, openspiel_name: str, load: Workload, say: Say) -> dict[str, Any]:
     """CFR on the explicit tree of a game of OpenSpiel, against CFRSolver on the same turn-based game."""
     game = load_openspiel_game(openspiel_name)
-    ours = _rate(_stepper(TreeCFR(game, TabularConfig("cfr", _ENDLESS))), load.tree_iterations)
+    ours = _rate(_stepper(TreeCFR(game, _config("cfr", _ENDLESS))), load.tree_iterations)
     peer = import_pyspiel().CFRSolver(game.spiel_game)
     theirs = _rate(peer.evaluate_and_update_policy, load.peer_tree_iterations)
     return {f"{name}_game": openspiel_name, **_against(f"{name}_cfr", ours, theirs, load, say)}
@@ -145,8 +152,8 @@ def _hold_em_facts(seed: int, load: Workload, say: Say) -> dict[str, Any]:
 
 def _nodes_per_second(game: PokerGame, abstraction: Abstraction | None, seed: int, load: Workload) -> float:
     """The median over iterations after the warm-up, in which most of the tables' memory is touched for the first time."""
-    config = TabularConfig("mccfr", 2 * load.hold_em_iterations, traversals=load.hold_em_traversals)
-    records = list(MCCFR(game, config, seed, load.threads, abstraction).iterations())
+    config = _config("mccfr", 2 * load.hold_em_iterations, load.threads, seed, traversals=load.hold_em_traversals)
+    records = list(MCCFR(game, config, abstraction).iterations())
     return median(record.nodes_touched / record.iteration_seconds for record in records[load.hold_em_iterations :])
 
 

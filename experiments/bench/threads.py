@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from deepcfr.config import TabularConfig
+from deepcfr.config import RunConfig, RuntimeConfig, TabularConfig
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_rules
 from deepcfr.runs.metrics import environment
@@ -45,8 +45,9 @@ def bench_threads(seed: int, say: Say, workload: Workload | None = None) -> dict
     abstraction = random_abstraction(game.rules, load.buckets, seed)
 
     def solver(traversals: int, threads: int) -> MCCFR:
-        config = TabularConfig("mccfr", load.repetitions + 1, traversals=traversals, precision="float32")
-        return MCCFR(game, config, seed, threads, abstraction)
+        settings, runtime = TabularConfig(traversals=traversals), RuntimeConfig(threads=threads)
+        config = RunConfig(load.game, seed, "mccfr", load.repetitions + 1, solve=settings, runtime=runtime)
+        return MCCFR(game, config, abstraction)
 
     compiled = [solver(load.traversals, threads) for threads in (1, load.threads)]
     sides = [side.iterations() for side in compiled] + [PlainMCCFR(solver(load.plain_traversals, 1)).iterations()]

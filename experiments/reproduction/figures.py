@@ -57,9 +57,7 @@ def study_picture(result: StudyResult) -> bytes:
 
 
 def _nodes_label(result: StudyResult) -> str:
-    full_width = [
-        arm for arm in result.arms.values() if arm.arm.tabular and arm.arm.changes.get("solve.algorithm") != "mccfr"
-    ]
+    full_width = [arm for arm in result.arms.values() if arm.arm.tabular and arm.arm.changes.get("solver") != "mccfr"]
     if any(arm.arm.name == WHOLE_BOARDS and arm.runs for arm in result.arms.values()):
         return "nodes touched (RCFR counts every hand on a board)"
     return "nodes touched" + (" (full-width solvers count every hand on every board)" if full_width else "")

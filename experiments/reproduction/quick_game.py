@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from deepcfr.config import EvaluationConfig, RuntimeConfig, SolveConfig, TabularConfig
+from deepcfr.config import RunConfig, RuntimeConfig
 from deepcfr.games.board_index import count_classes
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_rules
@@ -22,9 +22,8 @@ _ITERATIONS = 1_000  # of discounted CFR: a minute
 
 def equilibrium_job(root: Path) -> Job:
     """The run whose average strategy is nearly an equilibrium of the quick studies' game."""
-    settings = TabularConfig("dcfr", _ITERATIONS)
-    runtime = RuntimeConfig(threads=1, checkpoint_every=100, keep=1)
-    return Job(root / f"equilibrium-{GAME}", SolveConfig(GAME, 0, settings, EvaluationConfig(), runtime))
+    config = RunConfig(game=GAME, solver="dcfr", iterations=_ITERATIONS, runtime=RuntimeConfig(threads=1, keep=1))
+    return Job(root / f"equilibrium-{GAME}", config)
 
 
 def game_lines(root: Path) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deepcfr.config import AnyConfig, RunConfig
+from deepcfr.config import RunConfig
 from deepcfr.errors import ConfigError
 from deepcfr.games.presets import load_source
 from deepcfr.runs.folder import RunFolder
@@ -154,8 +154,8 @@ def _read_arm(root: Path, study: Study, budget: Budget, arm: Arm, seeds: range) 
     return ArmResult(arm, runs, missing)
 
 
-def _full_from(config: AnyConfig, lines: Sequence[Mapping[str, Any]]) -> int | None:
-    if not isinstance(config, RunConfig) or config.solver != "deep-cfr":
+def _full_from(config: RunConfig, lines: Sequence[Mapping[str, Any]]) -> int | None:
+    if config.solver != "deep-cfr":
         return None
     most = config.memory
     for line in lines:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from deepcfr.config import AnyConfig, RunConfig, config_from_table, solve_config_from_table
+from deepcfr.config import RunConfig, config_from_table
 from experiments.studies.plans import SHARED
 from experiments.studies.records import Arm, Budget, Settings, Study
 
@@ -20,13 +20,13 @@ def abstraction_path(root: Path, study: Study, budget: Budget, arm: Arm) -> Path
     return root / (arm.home or study.name) / budget / f"abstraction-{arm.buckets}"
 
 
-def arm_config(root: Path, study: Study, budget: Budget, arm: Arm, seed: int) -> AnyConfig:
+def arm_config(root: Path, study: Study, budget: Budget, arm: Arm, seed: int) -> RunConfig:
     """The configuration of an arm's run. Raises ConfigError if the plan names an unknown setting."""
     if arm.tabular:
         settings = dict(arm.changes)
         if arm.buckets:
             settings["solve.abstraction"] = str(abstraction_path(root, study, budget, arm))
-        return solve_config_from_table(nested(settings | {"seed": seed}))
+        return config_from_table(nested(settings | {"seed": seed}))
     home = study.plans[budget].settings if not arm.home else {}  # a shared arm is the same in every study
     return config_from_table(nested({**SHARED[budget], **home, **arm.changes, "seed": seed}))
 
@@ -49,7 +49,5 @@ def nested(settings: Settings) -> dict[str, Any]:
 def change_of(arm: Arm) -> str:
     """The changes of an arm as text."""
     if arm.tabular:
-        return f"solve.algorithm = {arm.changes['solve.algorithm']}" + (
-            f", {arm.buckets:,} buckets" if arm.buckets else ""
-        )
+        return f"solver = {arm.changes['solver']}" + (f", {arm.buckets:,} buckets" if arm.buckets else "")
     return ", ".join(f"{key} = {value}" for key, value in arm.changes.items() if value is not None) or "none"

@@ -37,7 +37,6 @@ PAPER: dict[str, Any] = {
     "evaluation.at": [50, 100, 200, 300],
     "runtime.device": "cuda",
     "runtime.threads": 16,
-    "runtime.checkpoint_every": 25,
     "runtime.keep": 1,
 }
 # The quick ones differ from the paper's by size, by canonical suits, which merge flops in exact evaluations, and by their
@@ -52,7 +51,7 @@ _QUICK_FIT = {
 }
 QUICK: dict[str, Any] = {
     "game": "fhp-mini",
-    "cfr.iterations": QUICK_LAST,
+    "iterations": QUICK_LAST,
     "sampling.traversals": 40_000,
     "cfr.keep_networks": 0,
     "memory.advantage_capacity": 10_000_000,
@@ -63,7 +62,6 @@ QUICK: dict[str, Any] = {
     "average.steps": 2_000,
     "evaluation.at": [4, QUICK_EARLY, 16, 24],
     "runtime.threads": 1,
-    "runtime.checkpoint_every": 10,
     "runtime.checkpoint_seconds": 20,
     "runtime.keep": 1,
 }
@@ -100,7 +98,7 @@ _NFSP: dict[Budget, dict[str, Any]] = {
     # Heinrich and Silver 2016 with the networks of Deep CFR; an iteration is much shorter than one of Deep CFR
     "quick": {
         "solver": "nfsp",
-        "nfsp.iterations": 1_500,
+        "iterations": 1_500,
         "nfsp.episodes": 4_096,
         "nfsp.anticipatory": 0.3,
         "nfsp.epsilon_start": 0.5,
@@ -113,11 +111,10 @@ _NFSP: dict[Budget, dict[str, Any]] = {
         "nfsp.q_learning_rate": 2e-3,
         "nfsp.policy_learning_rate": 2e-3,
         "evaluation.at": [50, 100, 200, 400, 800],
-        "runtime.checkpoint_every": 250,
     },
     "paper": {
         "solver": "nfsp",
-        "nfsp.iterations": 8_000,
+        "iterations": 8_000,
         "nfsp.episodes": 8_192,
         "nfsp.replay_capacity": 600_000,
         "nfsp.reservoir_capacity": 40_000_000,
@@ -127,12 +124,11 @@ _NFSP: dict[Budget, dict[str, Any]] = {
         "nfsp.q_learning_rate": 1e-3,
         "nfsp.policy_learning_rate": 1e-3,
         "evaluation.at": [500, 1_000, 2_000, 4_000],
-        "runtime.checkpoint_every": 500,
     },
 }
 _MCCFR: dict[Budget, dict[str, Any]] = {
     "quick": {
-        "solve.iterations": 4_000,
+        "iterations": 4_000,
         "solve.traversals": 500,
         "evaluation.at": [20, 50, 100, 200, 500, 1_000, 2_000],
         "runtime.threads": 1,
@@ -140,7 +136,7 @@ _MCCFR: dict[Budget, dict[str, Any]] = {
         "runtime.keep": 1,
     },
     "paper": {
-        "solve.iterations": 100_000,
+        "iterations": 100_000,
         "solve.traversals": 10_000,
         "evaluation.at": [50, 100, 300, 1_000, 3_000, 10_000, 30_000],
         "runtime.threads": 16,
@@ -166,7 +162,7 @@ _NFSP_47 = Published(f"{STATED} of section 6", nash_conv=47)
 
 
 def _mccfr(budget: Budget, name: str, label: str, buckets: int = 0, game: str = "") -> Arm:
-    settings = {"game": game or SHARED[budget]["game"], "solve.algorithm": "mccfr", **_MCCFR[budget]}
+    settings = {"game": game or SHARED[budget]["game"], "solver": "mccfr", **_MCCFR[budget]}
     return Arm(name, label, settings, tabular=True, buckets=buckets)
 
 
@@ -225,8 +221,8 @@ _TRAVERSALS: dict[Budget, tuple[int, ...]] = {
     "paper": (1_000, 3_000, 10_000, 30_000),
 }
 _LINEAR_CFR: dict[Budget, dict[str, Any]] = {
-    "quick": {"solve.iterations": QUICK_LAST, "evaluation.at": QUICK["evaluation.at"], "runtime.threads": 1},
-    "paper": {"solve.iterations": 50, "evaluation.at": [20, 30], "runtime.threads": 16},
+    "quick": {"iterations": QUICK_LAST, "evaluation.at": QUICK["evaluation.at"], "runtime.threads": 1},
+    "paper": {"iterations": 50, "evaluation.at": [20, 30], "runtime.threads": 16},
 }
 
 
@@ -234,7 +230,7 @@ def _figure_3_left(budget: Budget) -> Plan:
     key, values = "sampling.traversals", _TRAVERSALS[budget]
     unchanged = 40_000 if budget == "quick" else 10_000
     arms = _sweep(key, values, unchanged, "traversals", {10_000: _K_10000})
-    settings = {"game": SHARED[budget]["game"], "solve.algorithm": "linear-cfr", **_LINEAR_CFR[budget]}
+    settings = {"game": SHARED[budget]["game"], "solver": "linear-cfr", **_LINEAR_CFR[budget]}
     published = Published(f"{DIGITISED} of figure 3, left (dashed), at t = 50", nash_conv=31)
     exact = Arm("linear-cfr", "Linear CFR in tables, no sampling", settings, published, tabular=True)
     few, fewer, many = _names(arms)[0], _names(arms)[1], _names(arms)[-1]
@@ -329,13 +325,13 @@ def _figure_4_right(budget: Budget) -> Plan:
 # The paper's setting on FHP itself: figures 3 and 4 as far as their first iterations go
 
 _CORES: dict[str, Any] = {
-    "cfr.keep_networks": 1, "runtime.device": "cpu", "runtime.threads": 1, "runtime.checkpoint_every": 2,
+    "cfr.keep_networks": 1, "runtime.device": "cpu", "runtime.threads": 1,
 }  # fmt: skip
 _AT = 20  # iterations of most arms, where all are compared
 # As the recipe leduc-nfsp, with half the iterations; a replay memory holds about as many of them
 _NFSP_CORES: dict[str, Any] = {
     "solver": "nfsp",
-    "nfsp.iterations": 2_000,
+    "iterations": 2_000,
     "nfsp.episodes": 16_384,
     "nfsp.epsilon_start": 1.0,
     "nfsp.exploration": 0.2,
@@ -348,21 +344,20 @@ _NFSP_CORES: dict[str, Any] = {
     "nfsp.q_learning_rate": 3e-3,
     "nfsp.policy_learning_rate": 3e-3,
     "evaluation.at": [200, 600],
-    "runtime.checkpoint_every": 100,
 }
 
 
 def _fhp_plan() -> Plan:
     """Arms with 1,000 steps a fit, of which one goes on; the paper's own 4,000 steps as far as they go."""
     fewer, few = {"advantage.steps": 1_000}, "steps-1000"
-    short = {**fewer, "cfr.iterations": _AT, "evaluation.at": []}  # an evaluation takes 18 minutes of a core
+    short = {**fewer, "iterations": _AT, "evaluation.at": []}  # an evaluation takes 18 minutes of a core
     arms = (
-        Arm(few, "1,000 SGD steps", {**fewer, "cfr.iterations": 450, "evaluation.at": [10, _AT, 50, 100, 200]},
+        Arm(few, "1,000 SGD steps", {**fewer, "iterations": 450, "evaluation.at": [10, _AT, 50, 100, 200]},
             _STEPS_READ[1_000]),
         Arm("steps-4000", "4,000 SGD steps",
-            {"cfr.iterations": 450, "evaluation.at": [5, 10, _AT, 30, 50, 75, 100, 150, 200, 250]}, _K_10000),
+            {"iterations": 450, "evaluation.at": [5, 10, _AT, 30, 50, 75, 100, 150, 200, 250]}, _K_10000),
         Arm("appendix-c", "1,000 SGD steps, Appendix C's network",
-            {**fewer, "network.card_width": 1, "network.card_embedding": True, "cfr.iterations": 50,
+            {**fewer, "network.card_width": 1, "network.card_embedding": True, "iterations": 50,
              "evaluation.at": [_AT]}),
         Arm("traversals-3000", "1,000 SGD steps, 3,000 traversals", {**short, "sampling.traversals": 3_000}),
         Arm("width-16", "1,000 SGD steps, 16 features a layer", {**short, "network.width": 16}),

@@ -7,12 +7,13 @@ first finds the size of an iteration.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
-from deepcfr.config import UNREAD, NamedSolver, RunConfig, load_config
+from deepcfr.config import NamedSolver, RunConfig, config_from_table, load_config, settings_by_name
 from deepcfr.defaults import default_config
 from experiments.grid import flat_settings
+from experiments.studies.arms import nested
 from experiments.studies.plans import QUICK
 from experiments.studies.records import Arm, Plan, Published, Settings, Study, StudyName
 
@@ -45,10 +46,8 @@ def _family_plan() -> Plan:
     ]  # fmt: skip
     for name, published in _RELATIVES.items():
         config = default_config("leduc", name)
-        found = _as_in_a_file(config)
-        arms.append(
-            Arm(name, config.method, _differing(found, settings, ("runtime", *UNREAD[config.solver])), published)
-        )
+        found = {key: value for key, value in _as_in_a_file(config).items() if not key.startswith("runtime.")}
+        arms.append(Arm(name, config.method, _differing(found, settings), published))
     return Plan(shared, tuple(arms), "deep-cfr", ())
 
 
@@ -59,10 +58,10 @@ def _equal_time_plan(game: str, minutes: float, last: Mapping[str, int]) -> Plan
     where that takes longer than the run.
     """
     large = game == "fhp"
-    own: dict[str, Any] = {"runtime.threads": 1, "runtime.minutes": minutes, "runtime.checkpoint_every": 1_000}
+    own: dict[str, Any] = {"runtime.threads": 1, "runtime.minutes": minutes, "runtime.checkpoint_seconds": 3_600}
     if not large:
         own |= {"evaluation.every": 0, "evaluation.at": []}
-    endless = {"cfr.iterations": 2_000, "cfr.keep_networks": 0}
+    endless = {"iterations": 2_000, "cfr.keep_networks": 0}
     mean = {"advantage.target": "mean", "cfr.weighting": "linear", "cfr.average_weighting": "same"}
     base = _as_in_a_file(default_config(game, "deep-cfr+")) | endless | mean | own
     # other kinds of sampling have other settings
@@ -78,8 +77,8 @@ def _equal_time_plan(game: str, minutes: float, last: Mapping[str, int]) -> Plan
         config = default_config(game, name)
         changes: dict[str, Any] = endless if config.solver == "deep-cfr" else {}
         if config.solver != "deep-cfr" and name in last:
-            changes = {f"{config.solver}.iterations": last[name]}
-        if large and config.solver == "ppo":
+            changes = {"iterations": last[name]}
+        if large and config.family == "ppo":
             changes = changes | {"evaluation.every": 0}
         if name == "rcfr" and game.startswith("fhp"):  # as in the kept runs, whose hands had 12 decisions each
             changes = changes | {"advantage.batch_size": 384, "average.batch_size": 384}
@@ -87,7 +86,7 @@ def _equal_time_plan(game: str, minutes: float, last: Mapping[str, int]) -> Plan
             averages = {"cfr.keep_networks": 5, "evaluation.policy": "average"} if large else {"cfr.keep_networks": 1}
             changes = changes | averages
         found = _as_in_a_file(config) | own | changes
-        arms.append(Arm(name, config.method, _differing(found, settings, UNREAD[config.solver])))
+        arms.append(Arm(name, config.method, _differing(found, settings)))
     return Plan(shared, tuple(arms), "deep-cfr", ())
 
 
@@ -110,11 +109,10 @@ def _at_sizes(plan: Plan, factors: Mapping[str, Sequence[float]]) -> Plan:
     arms = []
     for arm in plan.arms:
         settings = {**QUICK, **plan.settings, **arm.changes}
-        unread = set(UNREAD[settings.get("solver", "deep-cfr")]) | (
-            {"values"} - {key.split(".")[0] for key in arm.changes}
-        )
-        sizes = {key: settings[key] for key in _SIZES if settings.get(key) and key.split(".")[0] not in unread}
-        ends = {key: settings[key] for key in ("ppo.iterations", "nfsp.iterations") if key in arm.changes}
+        read = settings_by_name(config_from_table(nested(settings)))
+        sizes = {key: settings[key] for key in _SIZES if settings.get(key) and key in read}
+        scheduled = "solver" in arm.changes and "iterations" in arm.changes
+        ends = {"iterations": settings["iterations"]} if scheduled else {}
         for factor in factors.get(arm.name, (1.0,)):
             scaled = {key: max(round(size * factor), 1) for key, size in sizes.items()}
             changes = {} if factor == 1 else scaled | {key: round(end / factor) for key, end in ends.items()}
@@ -139,15 +137,22 @@ def _search_plan() -> Plan:
     return _at_sizes(plan, {arm.name: _TRIED for arm in arms})
 
 
-def _differing(found: Settings, settings: Settings, unread: Sequence[str]) -> Settings:
-    """The settings of `found` that differ from `settings`, without unread sections.
+def _differing(found: Settings, settings: Settings) -> Settings:
+    """The settings of `found` that differ from `settings`.
 
-    A setting that only another kind of sampling has is None, which removes it.
+    A setting that only another kind of sampling reads is None, which removes it.
     """
-    before = flat_settings(RunConfig()) | dict(settings)
-    read = {key: value for key, value in found.items() if key.split(".")[0] not in unread}
+    before = _DEFAULTS | dict(settings)
     gone = {key: None for key in settings if key.startswith("sampling.") and key not in found}
-    return gone | {key: value for key, value in read.items() if before.get(key) != value}
+    return gone | {key: value for key, value in found.items() if before.get(key) != value}
+
+
+_DEFAULTS = {
+    f"{section}.{key}": value
+    for section, record in asdict(RunConfig()).items()
+    if isinstance(record, dict)
+    for key, value in record.items()
+} | {"iterations": RunConfig().iterations, "solver": RunConfig().solver}
 
 
 def _as_in_a_file(config: RunConfig) -> dict[str, Any]:

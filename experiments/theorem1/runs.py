@@ -29,12 +29,10 @@ import numpy as np
 import torch
 
 from deepcfr.config import (
-    AnyConfig,
     EvaluationConfig,
-    ExternalSampling,
     RunConfig,
     RuntimeConfig,
-    SolveConfig,
+    SamplingConfig,
     TabularConfig,
     load_config,
 )
@@ -100,21 +98,23 @@ def approximation_bound(facts: Constants, player: int, excess_loss: float) -> fl
     return 4 * facts.infosets[player] * math.sqrt(facts.actions * facts.range * excess_loss)
 
 
-def arm_config(game: str, arm: Arm, seed: int) -> AnyConfig:
+def arm_config(game: str, arm: Arm, seed: int) -> RunConfig:
     """The configuration of an arm's run on a game."""
     runtime = RuntimeConfig(threads=1)
     if arm != "deep-cfr":
         weighting: Literal["linear", "uniform"] = "linear" if arm == "linear-mccfr" else "uniform"
-        settings = TabularConfig(
-            "mccfr", ITERATIONS[arm], precision="float64", traversals=TRAVERSALS, weighting=weighting
-        )
-        return SolveConfig(game, seed, settings, EvaluationConfig(), runtime)
+        settings = TabularConfig(precision="float64", traversals=TRAVERSALS, weighting=weighting)
+        return RunConfig(game, seed, "mccfr", ITERATIONS[arm], solve=settings, runtime=runtime)
     base = load_config("leduc-external") if game == "leduc" else default_config(game)  # external sampling
-    cfr = dataclasses.replace(base.cfr, iterations=ITERATIONS[arm], weighting="uniform", keep_networks=0)
-    sampling = ExternalSampling(traversals=TRAVERSALS)
-    advantage = dataclasses.replace(base.advantage, refit="scratch", steps=200)
     return dataclasses.replace(
-        base, seed=seed, cfr=cfr, sampling=sampling, advantage=advantage, evaluation=EvaluationConfig(), runtime=runtime
+        base,
+        seed=seed,
+        iterations=ITERATIONS[arm],
+        cfr=dataclasses.replace(base.cfr, weighting="uniform", keep_networks=0),
+        sampling=SamplingConfig(traversals=TRAVERSALS),
+        advantage=dataclasses.replace(base.advantage, refit="scratch", steps=200),
+        evaluation=EvaluationConfig(),
+        runtime=runtime,
     )
 
 
@@ -140,7 +140,7 @@ def run_theorem(root: Path, seeds: int, say: Say, arms: Sequence[Arm] = tuple(IT
             write_atomically(run.metrics_path, lines.encode())
 
 
-def _folder(path: Path, config: AnyConfig) -> RunFolder:
+def _folder(path: Path, config: RunConfig) -> RunFolder:
     if not (path / "config.toml").is_file():
         return RunFolder.create(path, config)
     run = RunFolder.open(path)
@@ -156,7 +156,7 @@ def measure(run: RunFolder) -> list[dict[str, Any]]:
     config = run.config
     solver = build_solver(game, config)
     assert isinstance(solver, DeepCFR | MCCFR)
-    linear = (config.cfr.weighting if isinstance(config, RunConfig) else config.solve.weighting) == "linear"
+    linear = (config.solve.weighting if config.tabular else config.cfr.weighting) == "linear"
     views = round_views(game)
     policies, values, lines = [snapshot(solver.current_policy(), views)], [], []
     excess, start = [0.0, 0.0], time.perf_counter()

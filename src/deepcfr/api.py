@@ -20,12 +20,10 @@ import numpy as np
 
 from deepcfr.config import (
     DEFAULT_SEARCH,
-    SAMPLINGS,
     RunConfig,
     SearchConfig,
     config_from_table,
     config_to_toml,
-    sampling_of,
     unread_settings,
 )
 from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES, default_config
@@ -204,15 +202,15 @@ def load(name: str | Path, policy: str = "own", search: SearchConfig = DEFAULT_S
 def train(game: str, **settings: Any) -> Training:
     """Begin a run; what `settings` do not say is as in `deepcfr train GAME`.
 
-    `train("leduc", seed=1, cfr={"iterations": 50})` has the keys of the configuration files (docs/cli.md). For folders,
+    `train("leduc", seed=1, iterations=50)` has the keys of the configuration files (docs/cli.md). For folders,
     checkpoints and reports there is the command. Raises ConfigError with every problem, GameError for unknown games.
     """
     _text("solver", settings.get("solver", ""))
     default = default_config(game, settings.pop("solver", "deep-cfr"))
     base = tomllib.loads(config_to_toml(default))
     sampling = settings.get("sampling")
-    if isinstance(sampling, dict) and isinstance(sampling.get("kind"), str) and sampling["kind"] in SAMPLINGS:
-        base["sampling"] = vars(sampling_of(sampling["kind"], default.sampling))
+    if isinstance(sampling, dict) and "kind" in sampling:
+        base["sampling"] = vars(default.sampling.of_kind(sampling["kind"]))
     for name, value in settings.items():
         base[name] = base[name] | value if isinstance(value, dict) and isinstance(base.get(name), dict) else value
     return Training(config_from_table(base))

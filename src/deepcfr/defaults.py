@@ -5,15 +5,8 @@ from __future__ import annotations
 from math import comb
 from typing import Any, Literal, get_args
 
-from deepcfr.config import (
-    NamedSolver,
-    RunConfig,
-    RuntimeConfig,
-    SolveConfig,
-    config_from_table,
-    read_settings,
-)
-from deepcfr.config.records import NetworkSolver
+from deepcfr.config import NamedSolver, RunConfig, config_from_table, read_settings
+from deepcfr.config.records import SolverName, TabularSolver
 from deepcfr.config.toml import RECIPES
 from deepcfr.errors import ConfigError
 from deepcfr.games.presets import GameSource, cards_of, count_histories, is_poker, load_source
@@ -37,16 +30,9 @@ SPOT_GAP = 10.0  # thousandths of the unit of the pot
 SPOT_ITERATIONS = 2_000
 
 
-def default_solve_config() -> SolveConfig:
-    """The default configuration of `solve`: iterations may be short or long, so checkpoints are timed in seconds."""
-    return SolveConfig(runtime=RuntimeConfig(checkpoint_every=1, checkpoint_seconds=120))
-
-
-def network_solver(name: NamedSolver) -> NetworkSolver:
-    """The solver behind a name of `train --solver`: others are settings of one."""
-    if name in ("ppo", "mmd"):
-        return "ppo"
-    return "nfsp" if name == "nfsp" else "deep-cfr"
+def solver_of(name: NamedSolver) -> SolverName:
+    """The solver behind a name of `train --solver`: others are settings of Deep CFR."""
+    return name if name in ("nfsp", "ppo", "mmd") else "deep-cfr"
 
 
 def size_of(source: GameSource) -> Size:
@@ -57,23 +43,29 @@ def size_of(source: GameSource) -> Size:
     return "small" if histories <= _MOST["small"] or not is_poker(source) else "large"
 
 
-def default_config(game: str, solver: NamedSolver = "deep-cfr", source: GameSource | None = None) -> RunConfig:
-    """The default configuration of `train GAME`: tuned on two cores for known games, by the game's size for others.
+def default_config(
+    game: str, solver: NamedSolver | TabularSolver = "deep-cfr", source: GameSource | None = None
+) -> RunConfig:
+    """The default configuration of a game: tuned on two cores for known games, by the game's size for others.
 
     `source` is the game's, if it is loaded already. Raises ConfigError for an unknown solver, and GameError for games that
     `load_source` and `count_histories` refuse.
     """
+    if solver in get_args(TabularSolver):
+        return config_from_table({"game": game, "solver": solver, "iterations": 100})
     if solver not in get_args(NamedSolver):
-        raise ConfigError(f"'solver' must be one of {', '.join(get_args(NamedSolver))}, but is {solver}.")
+        known = ", ".join((*get_args(NamedSolver), *get_args(TabularSolver)))
+        raise ConfigError(f"'solver' must be one of {known}, but is {solver}.")
     source = source or load_source(game)
     size = size_of(source)
     base = _recipe("large" if size == "large" else "leduc-external")
     if solver == "nfsp":
-        return config_from_table({"game": game, "solver": solver, **_recipe(_NFSP[size])})
+        return config_from_table({"game": game, **_recipe(_NFSP[size])})
     if solver in ("ppo", "mmd"):
-        own = {"method": solver, **_GRADIENTS[size]}
-        kept = {name: base[name] for name in ("network", "runtime")}
-        return config_from_table({"game": game, "solver": "ppo", "ppo": own, "evaluation": {"every": 150}, **kept})
+        kept: dict[str, Any] = {name: base[name] for name in ("network", "runtime") if name in base}
+        return config_from_table(
+            {"game": game, "solver": solver, "evaluation": {"every": 150}, **_GRADIENTS[size], **kept}
+        )
     if solver == "deep-cfr":
         known = _RECIPES.get(game, "kuhn" if size == "tiny" else "")
         return config_from_table({"game": game, **(_recipe(known) if known else base)})
@@ -88,15 +80,15 @@ def default_config(game: str, solver: NamedSolver = "deep-cfr", source: GameSour
             base = base | {"sampling": _recipe("panel")["sampling"] | {"samples": _hands(cards_of(source))}}
     if relative.get("sampling", {}).get("kind") == "outcome":  # single histories
         base = base | (_POKER_HISTORIES if size == "large" else _SMALL_HISTORIES)
-    tables = {name: base.get(name, {}) | relative.get(name, {}) for name in base | relative}
     if size == "tiny" and solver in _TINY_ITERATIONS:
-        tables["cfr"] = tables["cfr"] | {"iterations": _TINY_ITERATIONS[solver]}
-    return config_from_table({"game": game} | tables)
+        relative = relative | {"iterations": _TINY_ITERATIONS[solver]}
+    sections = {name: base.get(name, {}) | own for name, own in relative.items() if isinstance(own, dict)}
+    return config_from_table(base | relative | sections | {"game": game})
 
 
-def _recipe(name: str) -> dict[str, dict[str, Any]]:
-    """The sections of a recipe."""
-    return {section: own for section, own in read_settings(RECIPES / f"{name}.toml").items() if isinstance(own, dict)}
+def _recipe(name: str) -> dict[str, Any]:
+    """The settings of a recipe, without its game."""
+    return {key: value for key, value in read_settings(RECIPES / f"{name}.toml").items() if key != "game"}
 
 
 def _hands(rules: PokerRules) -> int:
@@ -138,9 +130,9 @@ _TINY_ITERATIONS: dict[str, int] = {
     "vr-deep-dcfr+": 100,
     "vr-deep-pdcfr+": 75,
 }
-_SHORT_GRADIENTS = {"iterations": 600, "episodes": 16_384}
-_GRADIENTS: dict[Size, dict[str, int]] = {
+_SHORT_GRADIENTS: dict[str, Any] = {"iterations": 600, "ppo": {"episodes": 16_384}}
+_GRADIENTS: dict[Size, dict[str, Any]] = {
     "tiny": _SHORT_GRADIENTS,
     "small": _SHORT_GRADIENTS,
-    "large": {"iterations": 1_000, "episodes": 65_536},
+    "large": {"iterations": 1_000, "ppo": {"episodes": 65_536}},
 }

@@ -9,7 +9,6 @@ import pytest
 
 from deepcfr.abstraction import texture as t
 from deepcfr.abstraction.texture import TextureBuckets
-from deepcfr.config import RuntimeConfig, SolveConfig, TabularConfig
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.cards import parse_card, suit_permutations
@@ -20,6 +19,7 @@ from deepcfr.policies.tables import AbstractPolicy
 from deepcfr.runs.build import build_solver
 from deepcfr.sampling.traversal_tree import table_layout
 from deepcfr.solvers.mccfr import MCCFR
+from tables import tabular
 
 HULH = PRESETS["hulh"]
 SMALL = replace(HULH, name="small", num_ranks=6, num_suits=3, rank_symbols="", suit_symbols="")
@@ -165,8 +165,8 @@ def test_other_games_and_cards_are_refused() -> None:
 
 def test_listed_games_are_solved_with_texture_buckets_too() -> None:
     game = load_game("fhp-mini")
-    settings = TabularConfig(algorithm="mccfr", abstraction=t.TEXTURE, iterations=60, traversals=500)
-    solver = build_solver(game, SolveConfig(solve=settings, runtime=RuntimeConfig(threads=1)))
+    settings = tabular("mccfr", 60, abstraction=t.TEXTURE, traversals=500)
+    solver = build_solver(game, settings)
     for _ in solver.iterations():
         pass
     policy = solver.average_policy()

@@ -16,14 +16,12 @@ import pytest
 
 from deepcfr.config import (
     AdvantageFitConfig,
-    CFRConfig,
-    ExternalSampling,
     FitConfig,
     MemoryConfig,
     NetworkConfig,
-    PublicChanceSampling,
     RunConfig,
     RuntimeConfig,
+    SamplingConfig,
 )
 from deepcfr.defaults import LOCAL_CLUSTER
 from deepcfr.errors import ClusterError, ConfigError
@@ -44,15 +42,15 @@ FIT = FitConfig(steps=20, batch_size=64)
 ADVANTAGE = AdvantageFitConfig(**vars(FIT))
 HISTORIES = RunConfig(
     game="leduc",
-    cfr=CFRConfig(iterations=4),
-    sampling=ExternalSampling(traversals=5_000),
+    iterations=4,
+    sampling=SamplingConfig(traversals=5_000),
     memory=MemoryConfig(advantage_capacity=2_000, strategy_capacity=2_000),
     network=NetworkConfig(kind="mlp", width=16, layers=1),
     advantage=ADVANTAGE,
     average=FIT,
-    runtime=RuntimeConfig(threads=1, checkpoint_every=2),
+    runtime=RuntimeConfig(threads=1, checkpoint_seconds=0),
 )
-DRAWN = replace(HISTORIES, sampling=PublicChanceSampling(boards=3, samples=60))
+DRAWN = replace(HISTORIES, sampling=SamplingConfig(kind="public-chance", boards=3, samples=60))
 FIXED = replace(DRAWN, sampling=replace(DRAWN.sampling, panel=True))
 
 

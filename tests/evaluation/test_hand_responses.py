@@ -308,7 +308,7 @@ def test_ensembles_are_measured_by_their_averages() -> None:
 def test_the_command_measures_a_bet_size_run_by_hands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fields = {name: value for name, value in asdict(TWO_ROUNDS).items() if name != "name"}
     (tmp_path / "two.toml").write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in fields.items()))
-    run = ("--out", tmp_path / "run", "--algorithm", "mccfr", "--iterations", 5, "--traversals", 20)
+    run = ("--out", tmp_path / "run", "--solver", "mccfr", "--iterations", 5, "--traversals", 20)
     assert deepcfr("solve", tmp_path / "two.toml", *run, "--runtime.threads", 1, "--json").status == 0
     ways = ("--hands", 20, "--threads", 1)
     facts = deepcfr("lbr", tmp_path / "run", *ways, "--json").json

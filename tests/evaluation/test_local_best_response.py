@@ -17,7 +17,6 @@ from safetensors.torch import save_file
 
 from board_play import every_deal, random_policy
 from command_line import deepcfr, problem
-from deepcfr.config import TabularConfig
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation import check_down
 from deepcfr.evaluation.check_down import CheckDown, results_before_cards, runouts_after
@@ -38,6 +37,7 @@ from deepcfr.sampling.traversal_tree import showdowns
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import TERMINAL, Infosets
 from openspiel_poker import small_fhp
+from tables import tabular
 
 KUHN, LEDUC, MINI = PRESETS["kuhn"], PRESETS["leduc"], PRESETS["fhp-mini"]
 THREE_ROUNDS = replace(
@@ -67,7 +67,7 @@ BY_NAME = {"ids": lambda value: value.name if isinstance(value, PokerRules) else
 
 def solved(rules: PokerRules, iterations: int) -> Policy:
     """The average strategy of CFR+, in tables of the solver's boards."""
-    solver = VectorCFR(PokerGame(rules), TabularConfig(algorithm="cfr+", iterations=iterations))
+    solver = VectorCFR(PokerGame(rules), tabular("cfr+", iterations))
     for _ in solver.iterations():
         pass
     return solver.average_policy()

@@ -8,7 +8,6 @@ import pyspiel
 import pytest
 import torch
 
-from deepcfr.config import TabularConfig
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.evaluation.match import Match, exact_match, sampled_match
@@ -23,6 +22,7 @@ from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import TERMINAL, Encoding, Infosets
 from openspiel_poker import openspiel_infosets, openspiel_policy, small_fhp
 from openspiel_policies import to_tabular_policy
+from tables import tabular
 
 KUHN, LEDUC = PRESETS["kuhn"], PRESETS["leduc"]
 SMALL_FHP = small_fhp(3, (3, 4), (0, 2), num_suits=3)
@@ -58,7 +58,7 @@ def random_tree_policy(game: OpenSpielGame, seed: int) -> TreePolicy:
 
 def solved(rules: PokerRules, iterations: int) -> RangePolicy:
     """The average strategy of CFR+, in tables of the solver's boards."""
-    solver = VectorCFR(PokerGame(rules), TabularConfig(algorithm="cfr+", iterations=iterations))
+    solver = VectorCFR(PokerGame(rules), tabular("cfr+", iterations))
     for _ in solver.iterations():
         pass
     return solver.average_policy()

@@ -9,7 +9,6 @@ import torch
 
 import liars_dice
 from command_line import deepcfr, problem
-from deepcfr.config import TabularConfig
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.evaluation.match.exact import exact_match
@@ -24,6 +23,7 @@ from deepcfr.solvers.sequence_form import TreeCFR
 from deepcfr.types import TERMINAL, Infosets
 from liars_dice import LiarsDice, LiarsDiceCFR, LiarsDiceTable, match_weights, table_of
 from openspiel_policies import on_histories
+from tables import tabular
 
 LARGE = "liars_dice(numdice=2,dice_sides=4)"
 SMALL = ("liars_dice(dice_sides=4)", "liars_dice(numdice=2,dice_sides=2)")
@@ -181,7 +181,7 @@ def test_openspiels_states_are_answered_and_those_of_other_games_refused() -> No
 
 def solved(algorithm: str, iterations: int, made: type[LiarsDiceCFR] | type[TreeCFR] = LiarsDiceCFR) -> LiarsDiceCFR:
     game = LiarsDice(SMALL[0]) if made is LiarsDiceCFR else load_openspiel_game(SMALL[0])
-    solver = made(game, TabularConfig(algorithm=algorithm, iterations=iterations))  # type: ignore[arg-type]
+    solver = made(game, tabular(algorithm, iterations))  # type: ignore[arg-type]
     for _ in solver.iterations():
         pass
     return solver  # type: ignore[return-value]
@@ -216,7 +216,7 @@ def test_the_value_of_a_small_game_is_found(
 
 def test_it_is_learned_measured_and_matched_by_the_command_line(tmp_path: Path) -> None:
     game, trained, dream = "test_liars_dice:ThreeFaces", tmp_path / "trained", tmp_path / "dream"
-    small = ("--sampling.traversals", 20, "--advantage.steps", 4, "--average.steps", 4, "--cfr.iterations", 2)
+    small = ("--sampling.traversals", 20, "--advantage.steps", 4, "--average.steps", 4, "--iterations", 2)
     outcome = deepcfr("train", game, "--out", trained, *small, "--cfr.keep-networks", 1)
     assert outcome.status == 0
     assert "4,096 public positions, 24,576 infosets" in outcome.out
@@ -226,7 +226,7 @@ def test_it_is_learned_measured_and_matched_by_the_command_line(tmp_path: Path) 
     assert -exact["best_response_values"][1] < exact["value"] < exact["best_response_values"][0]
     average = deepcfr("exploitability", trained, "--policy", "sd-cfr", "--json").json
     assert average["nash_conv"] != exact["nash_conv"] > 150
-    few = ("--cfr.iterations", 1, "--sampling.traversals", 20, "--advantage.steps", 4, "--values.steps", 4)
+    few = ("--iterations", 1, "--sampling.traversals", 20, "--advantage.steps", 4, "--values.steps", 4)
     assert deepcfr("train", game, "--solver", "dream", "--out", dream, *few, "--json").json["nash_conv"] > 150
     assert deepcfr("match", trained, dream, "--json").json["exact"]
     refused = problem(deepcfr("solve", game, "--out", tmp_path / "solved"))

@@ -12,7 +12,6 @@ from blind_hex import BlindHex
 
 import phantom_tic_tac_toe
 from command_line import deepcfr, problem
-from deepcfr.config import SolveConfig
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.evaluation.match.exact import exact_match
@@ -25,6 +24,7 @@ from deepcfr.runs.build import build_solver
 from deepcfr.types import TERMINAL, Infosets
 from openspiel_policies import on_histories
 from phantom_tic_tac_toe import PhantomTable, PhantomTicTacToe, table_of
+from tables import tabular
 
 SMALL, LARGE = (BlindHex(2, 2), BlindHex(2, 3)), "phantom_ttt"
 
@@ -159,7 +159,7 @@ def test_a_policy_is_asked_about_all_sequences(monkeypatch: pytest.MonkeyPatch) 
 
 def test_it_is_learned_measured_and_matched_by_the_command_line(tmp_path: Path) -> None:
     game, deep, gradient = "test_phantom_tic_tac_toe:Hex", tmp_path / "deep", tmp_path / "ppo"
-    small = ("--sampling.traversals", 20, "--advantage.steps", 4, "--average.steps", 4, "--cfr.iterations", 2)
+    small = ("--sampling.traversals", 20, "--advantage.steps", 4, "--average.steps", 4, "--iterations", 2)
     learned = deepcfr("train", game, "--out", deep, *small, "--cfr.keep-networks", 1)
     assert learned.status == 0
     assert "2,508 infosets, and too many histories to list" in learned.out
@@ -168,7 +168,7 @@ def test_it_is_learned_measured_and_matched_by_the_command_line(tmp_path: Path) 
     sampled = deepcfr("exploitability", deep, "--policy", "sd-cfr", "--json").json
     assert sampled["nash_conv"] > 100
     assert sampled["nash_conv"] != exact["nash_conv"]
-    few = ("--ppo.iterations", 20, "--ppo.episodes", 64, "--evaluation.every", 0)
+    few = ("--iterations", 20, "--ppo.episodes", 64, "--evaluation.every", 0)
     assert deepcfr("train", game, "--out", gradient, "--solver", "ppo", *few, "--json").json["nash_conv"] > 100
     match = deepcfr("match", gradient, deep, "--json").json
     assert match["exact"]
@@ -179,4 +179,4 @@ def test_it_is_learned_measured_and_matched_by_the_command_line(tmp_path: Path) 
 
 def test_tables_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"Tabular solvers need a list of histories, and 'blind .*' has too many"):
-        build_solver(game_of(SMALL[0]), SolveConfig(game="blind"))
+        build_solver(game_of(SMALL[0]), tabular(game="blind"))

@@ -13,12 +13,11 @@ from command_line import deepcfr
 from deepcfr.config import (
     AdvantageFitConfig,
     CFRConfig,
-    ExternalSampling,
     MemoryConfig,
     NetworkConfig,
-    PublicChanceSampling,
     RunConfig,
     RuntimeConfig,
+    SamplingConfig,
 )
 from deepcfr.errors import TrainingError
 from deepcfr.games.base import by_infoset
@@ -32,14 +31,15 @@ from deepcfr.training.fit import fit
 from deepcfr.training.networks import SplitNetwork, build_network
 from experiments.fit_noise import FitNoise, fit_noise, main
 
-EXTERNAL = ExternalSampling(traversals=60)
-PANEL = PublicChanceSampling(boards=6, panel=True, samples=10)
-LINEAR = CFRConfig(iterations=3)
+EXTERNAL = SamplingConfig(traversals=60)
+PANEL = SamplingConfig(kind="public-chance", boards=6, panel=True, samples=10)
+LINEAR = CFRConfig()
 
 
 def trained(sampling: Any, cfr: CFRConfig = LINEAR, **advantage: Any) -> DeepCFR:
     config = RunConfig(
         game="leduc",
+        iterations=3,
         cfr=cfr,
         sampling=sampling,
         memory=MemoryConfig(advantage_capacity=3_000, strategy_capacity=3_000),
@@ -132,7 +132,7 @@ def test_distances_on_a_panel_are_weighted_by_reach_and_reach_exact_targets() ->
 
 
 def test_samples_of_several_decisions_count_each_of_them() -> None:
-    solver = trained(PublicChanceSampling(boards=4, samples=20, decisions=2))
+    solver = trained(SamplingConfig(kind="public-chance", boards=4, samples=20, decisions=2))
     found = fit_noise(solver, fits=2)
     rounds = by_infoset(solver.game, solver.game.round)
     for player in (0, 1):
@@ -181,7 +181,7 @@ def test_the_command_prints_the_noise_of_a_run_with_memories_only(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tiny = (
-        "--cfr.iterations", 2, "--sampling.kind", "external", "--sampling.traversals", 20, "--network.kind", "mlp",
+        "--iterations", 2, "--sampling.kind", "external", "--sampling.traversals", 20, "--network.kind", "mlp",
         "--network.width", 8, "--advantage.steps", 4, "--average.steps", 4, "--runtime.threads", 1, "--json",
     )  # fmt: skip
     assert deepcfr("train", "leduc", "--cfr.weighting", "linear", "--out", tmp_path / "run", *tiny).status == 0

@@ -16,36 +16,34 @@ import pytest
 
 from deepcfr.config import (
     AdvantageFitConfig,
-    CFRConfig,
     EvaluationConfig,
-    ExternalSampling,
     FitConfig,
     MemoryConfig,
     NetworkConfig,
     RunConfig,
     RuntimeConfig,
-    SolveConfig,
-    TabularConfig,
+    SamplingConfig,
 )
 from deepcfr.errors import CheckpointError
 from deepcfr.runs.folder import RunFolder
 from experiments.grid import GridSummary, Job, claimed, difference, run_grid
 from solve_runs import metrics
+from tables import tabular
 
 FIT = FitConfig(steps=4, batch_size=16)
 ADVANTAGE = AdvantageFitConfig(**vars(FIT))
 CONFIG = RunConfig(
     game="kuhn",
-    cfr=CFRConfig(iterations=4),
-    sampling=ExternalSampling(traversals=20),
+    iterations=4,
+    sampling=SamplingConfig(traversals=20),
     memory=MemoryConfig(advantage_capacity=80, strategy_capacity=100),
     network=NetworkConfig(kind="mlp", width=8, layers=1),
     advantage=ADVANTAGE,
     average=FIT,
     evaluation=EvaluationConfig(at=(2,)),
-    runtime=RuntimeConfig(threads=1, checkpoint_every=1),
+    runtime=RuntimeConfig(threads=1, checkpoint_seconds=0),
 )
-TABULAR = SolveConfig("kuhn", 0, TabularConfig("linear-cfr", 4), EvaluationConfig(at=(2,)), RuntimeConfig(threads=1))
+TABULAR = tabular("linear-cfr", 4, game="kuhn", evaluation=EvaluationConfig(at=(2,)), runtime=RuntimeConfig(threads=1))
 
 
 def jobs(root: Path) -> list[Job]:
@@ -152,10 +150,10 @@ def test_where_a_run_runs_is_no_difference() -> None:
     assert difference(CONFIG, TABULAR) is not None
     nfsp = replace(CONFIG, solver="nfsp")
     assert (
-        difference(nfsp, replace(nfsp, cfr=replace(CONFIG.cfr, iterations=7))) is None
+        difference(nfsp, replace(nfsp, cfr=replace(CONFIG.cfr, fallback="uniform"))) is None
     )  # a section that it does not read
-    assert difference(nfsp, replace(nfsp, nfsp=replace(CONFIG.nfsp, iterations=7))) is not None
-    one, other = (replace(TABULAR, solve=TabularConfig("mccfr", abstraction=f"{f}/b-20")) for f in ("here", "there"))
+    assert difference(nfsp, replace(nfsp, nfsp=replace(CONFIG.nfsp, episodes=7))) is not None
+    one, other = (tabular("mccfr", abstraction=f"{f}/b-20") for f in ("here", "there"))
     assert difference(one, other) is None
     assert difference(one, TABULAR) is not None
 

@@ -7,19 +7,19 @@ from collections import deque
 import numpy as np
 import pytest
 
-from deepcfr.config import TabularConfig
 from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.solvers.mccfr import MCCFR
 from experiments.bench.plain_mccfr import PlainMCCFR
 from experiments.bench.threads import Workload, bench_threads
+from tables import tabular
 
 
 @pytest.mark.parametrize("game", [load_game("leduc"), load_openspiel_game("kuhn_poker")], ids=lambda game: game.name)
 def test_plain_python_and_the_compiled_solver_find_the_same_regrets(game: PokerGame | OpenSpielGame) -> None:
-    config = TabularConfig("mccfr", 4, traversals=200, precision="float64")
-    compiled, plain = MCCFR(game, config, seed=3), PlainMCCFR(MCCFR(game, config, seed=3))
+    config = tabular("mccfr", 4, seed=3, traversals=200, precision="float64")
+    compiled, plain = MCCFR(game, config), PlainMCCFR(MCCFR(game, config))
     deque(compiled.iterations(), maxlen=0)
     touched = sum(record.nodes_touched for record in plain.iterations())
     assert touched == compiled.nodes_touched

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from command_line import edit_settings, experiments, problem
-from deepcfr.config import RunConfig, SolveConfig
 from deepcfr.games.presets import load_rules
 from deepcfr.runs.folder import RunFolder
 from experiments.filled import ROOT
@@ -51,7 +50,7 @@ from experiments.studies import (
 from experiments.studies.relatives import BEST_SIZES
 
 # A study of Kuhn poker, whose runs are made up: what arms are called says nothing of what they would find.
-TINY = {"game": "kuhn", "cfr.iterations": 4, "network.kind": "mlp", "network.width": 4, "evaluation.at": [1, 2]}
+TINY = {"game": "kuhn", "iterations": 4, "network.kind": "mlp", "network.width": 4, "evaluation.at": [1, 2]}
 ARMS = (
     Arm("plain", "plain", TINY),
     Arm("few", "few steps", TINY | {"advantage.steps": 7}, Published("stated in the text", ratio=1.5)),
@@ -164,7 +163,7 @@ def test_a_run_of_other_settings_is_left_out_by_name(root: Path) -> None:
     path.write_text(
         re.sub("(?m)^minutes = .*", "minutes = 1.0", path.read_text().replace("iterations = 4", "iterations = 9"))
     )
-    assert "cfr.iterations is 9 there and 4 here" in read(root).arms["plain"].missing[1]
+    assert "iterations is 9 there and 4 here" in read(root).arms["plain"].missing[1]
     path.write_text("game = [")
     assert "cannot be read" in read(root).arms["plain"].missing[1]
 
@@ -183,7 +182,7 @@ def test_snapshots_count_where_they_are_what_is_evaluated(tmp_path: Path) -> Non
 
 
 def test_a_run_whose_time_is_over_is_at_its_end_if_the_plan_limits_time(tmp_path: Path) -> None:
-    timed = TINY | {"cfr.iterations": 9, "runtime.minutes": 1.0}
+    timed = TINY | {"iterations": 9, "runtime.minutes": 1.0}
     for minutes, missing in ((1.0, {1: "not run", 2: "not run"}), (0.0, {0: "stopped at iteration 4 of 9"})):
         arms = (Arm("plain", "plain", timed | {"runtime.minutes": minutes}),)
         study = dataclasses.replace(STUDY, plans={"quick": Plan({}, arms, "plain", ())})
@@ -406,7 +405,7 @@ def test_equal_nodes_are_those_of_the_shortest_run_of_single_hands(tmp_path: Pat
     from experiments.reproduction.figures import study_picture
 
     arms = (Arm("one", "One"), Arm("rcfr", "RCFR", {"advantage.steps": 7}), Arm("late", "Late", {"advantage.steps": 9}))
-    study = Study("family", "", "On Leduc", "", {"quick": Plan({"cfr.iterations": 4}, arms, "one", ())})
+    study = Study("family", "", "On Leduc", "", {"quick": Plan({"iterations": 4}, arms, "one", ())})
     runs = [made_up(tmp_path, arm.name, 0, [40.0, 20.0, 10.0], study) for arm in arms]
     lines = [run.metrics_path.read_text().splitlines(keepends=True) for run in runs]
     runs[1].metrics_path.write_text("".join(line.replace("00,", ",") for line in lines[1]))  # 1, 2 and 4 nodes
@@ -465,7 +464,7 @@ def test_every_arm_is_a_valid_configuration_that_differs_from_the_others(name: s
     games = {"v1": "fhp-pot", "family": "leduc", "family-leduc": "leduc", "family-fhp": "fhp", "family-kuhn": "kuhn"}
     assert {config.game for config in configs} == {"fhp" if budget == "paper" else games.get(name, "fhp-mini")}
     for arm, config in zip(plan.arms, configs, strict=True):
-        assert isinstance(config, SolveConfig if arm.tabular else RunConfig)
+        assert config.tabular == arm.tabular
 
 
 def test_evaluations_are_where_statements_look() -> None:
@@ -519,7 +518,7 @@ def test_the_commands_refuse_what_cannot_be(tmp_path: Path) -> None:
 def test_a_tiny_study_is_run_and_reported_by_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = TINY | {"sampling.traversals": 20, "advantage.steps": 4, "advantage.batch_size": 16, "average.steps": 4}
     small |= {"average.batch_size": 16, "memory.advantage_capacity": 500, "memory.strategy_capacity": 500}
-    tabular = {"game": "kuhn", "solve.algorithm": "linear-cfr", "solve.iterations": 4, "runtime.threads": 1}
+    tabular = {"game": "kuhn", "solver": "linear-cfr", "iterations": 4, "runtime.threads": 1}
     arms = (Arm("plain", "plain", small), Arm("tables", "tables", tabular, tabular=True))
     study = Study("fig4-left", "4, left", "A tiny study", "About nothing.", {"quick": Plan({}, arms, "plain", ())})
     for module in ("__main__", "reproduction.page"):

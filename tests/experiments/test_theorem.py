@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from deepcfr.config import RunConfig, SolveConfig
+from deepcfr.config import RunConfig
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_rules
@@ -95,7 +95,7 @@ def test_a_snapshot_stays_while_the_solver_goes_on() -> None:
 def test_the_excess_loss_is_the_loss_less_the_least_loss() -> None:
     config = arm_config("kuhn", "deep-cfr", 0)
     assert isinstance(config, RunConfig)
-    solver = DeepCFR(KUHN, replace(config, cfr=replace(config.cfr, iterations=2)))
+    solver = DeepCFR(KUHN, replace(config, iterations=2))
     list(solver.iterations())
     for player, excess in enumerate(excess_losses(solver)):
         memory = solver.memories.advantages[player]  # type: ignore[union-attr]
@@ -114,8 +114,8 @@ def test_the_excess_loss_is_the_loss_less_the_least_loss() -> None:
 
 def test_a_short_run_measures_regrets_that_fall_and_stay_below_the_bound(tmp_path: Path) -> None:
     config = arm_config("kuhn", "mccfr", 0)
-    assert isinstance(config, SolveConfig)
-    run = RunFolder.create(tmp_path / "run", replace(config, solve=replace(config.solve, iterations=100)))
+    assert isinstance(config, RunConfig)
+    run = RunFolder.create(tmp_path / "run", replace(config, iterations=100))
     lines = measure(run)
     assert [line["iteration"] for line in lines] == [1, 2, 4, 8, 16, 32, 64, 100]
     assert max(lines[-1]["regret"]) < max(lines[0]["regret"]) / 4

@@ -119,7 +119,7 @@ def test_a_table_keeps_its_strategy_in_both_forms(suits: str) -> None:
 
 def test_deep_cfr_learns_and_its_exact_value_is_that_of_all_deals() -> None:
     table = {
-        "game": "two", "cfr": {"iterations": 20}, "sampling": {"traversals": 400},
+        "game": "two", "iterations": 20, "sampling": {"traversals": 400},
         "network": {"kind": "mlp", "width": 32, "layers": 2},
         "memory": {"advantage_capacity": 100_000, "strategy_capacity": 100_000},
         "advantage": {"steps": 60, "batch_size": 256, "learning_rate": 0.003, "refit": "fine-tune"},

@@ -76,8 +76,8 @@ def test_the_listed_game_keeps_the_contract_and_knows_its_cards() -> None:
 
 def test_a_class_goes_through_the_command_line(tmp_path: Path) -> None:
     solved, trained = tmp_path / "solved", tmp_path / "trained"
-    tiny = ("--cfr.iterations", 2, "--sampling.traversals", 50, "--advantage.steps", 5, "--average.steps", 5)
-    exact = deepcfr("solve", NAME, "--iterations", 30, "--algorithm", "dcfr", "--out", solved, "--json").json
+    tiny = ("--iterations", 2, "--sampling.traversals", 50, "--advantage.steps", 5, "--average.steps", 5)
+    exact = deepcfr("solve", NAME, "--iterations", 30, "--solver", "dcfr", "--out", solved, "--json").json
     assert exact["game"] == NAME
     assert exact["unit"] == "mA/g"
     assert exact["value"] == pytest.approx(-85.6, abs=8)  # of Leduc hold'em to player 0
@@ -200,7 +200,7 @@ class Unlisted:
 
 def test_a_class_that_does_not_list_its_deals_is_learned_without_exact_values(tmp_path: Path) -> None:
     name, run = "test_class_game:Unlisted", tmp_path / "run"
-    tiny = ("--cfr.iterations", 2, "--sampling.traversals", 50, "--advantage.steps", 5, "--average.steps", 5)
+    tiny = ("--iterations", 2, "--sampling.traversals", 50, "--advantage.steps", 5, "--average.steps", 5)
     assert "nash_conv" not in deepcfr("train", name, "--out", run, *tiny, "--json").json
     assert "it has no method `deals`" in problem(deepcfr("exploitability", run))
     refused = problem(deepcfr("solve", name, "--out", tmp_path / "tables"))

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from board_play import every_deal, random_policy
-from deepcfr.config import PublicChanceSampling, TabularConfig
+from deepcfr.config import SamplingConfig
 from deepcfr.evaluation.deviations import decision_sets, deviations
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.base import check_game
@@ -24,6 +24,7 @@ from deepcfr.ranges.public_chance import traverse_boards
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import TERMINAL, Infosets
+from tables import tabular
 
 # Raises lead from 2 chips to 6 and to 14, all-in, in any of three rounds.
 ALL_IN = replace(
@@ -133,7 +134,7 @@ def test_a_traversal_of_all_boards_has_the_values_of_the_profile(
     monkeypatch.setattr("deepcfr.ranges.public_chance._LATER_BOARDS", 10_000)
     policy = random_policy(PokerGame(rules), seed=2)
     boards, workers = Boards(PokerGame(rules), merge=True), Workers(1)
-    settings = PublicChanceSampling(boards=10_000)
+    settings = SamplingConfig(kind="public-chance", boards=10_000)
     expected = Enumeration(policy)
     try:
         for player in (0, 1):
@@ -146,7 +147,7 @@ def test_a_traversal_of_all_boards_has_the_values_of_the_profile(
 @EVERY_RULES
 def test_full_width_cfr_solves_games_with_all_ins(rules: PokerRules) -> None:
     game = PokerGame(rules)
-    solver = VectorCFR(game, TabularConfig(algorithm="linear-cfr", iterations=60))
+    solver = VectorCFR(game, tabular("linear-cfr", 60))
     for _ in solver.iterations():
         pass
     solved = exploitability(solver.average_policy())

@@ -7,15 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from deepcfr.config import (
-    AdvantageFitConfig,
-    CFRConfig,
-    ExternalSampling,
-    FitConfig,
-    MemoryConfig,
-    NetworkConfig,
-    RunConfig,
-)
+from deepcfr.config import AdvantageFitConfig, FitConfig, MemoryConfig, NetworkConfig, RunConfig, SamplingConfig
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.base import Deals, Game, check_game
@@ -116,8 +108,8 @@ FIT = FitConfig(steps=40, batch_size=128, learning_rate=1e-2, schedule="cosine")
 ADVANTAGE = AdvantageFitConfig(**vars(FIT))
 CONFIG = RunConfig(
     game="bluff",
-    cfr=CFRConfig(iterations=40),
-    sampling=ExternalSampling(traversals=200),
+    iterations=40,
+    sampling=SamplingConfig(traversals=200),
     memory=MemoryConfig(advantage_capacity=20_000, strategy_capacity=20_000),
     network=NetworkConfig(kind="mlp", width=16, layers=2),
     advantage=ADVANTAGE,

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from deepcfr.abstraction.buckets import Abstraction, lossless
-from deepcfr.config import TabularConfig
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.poker import PokerGame
@@ -20,6 +19,7 @@ from deepcfr.policies.tables import AbstractPolicy, TablePolicy, round_views
 from deepcfr.sampling.traversal_tree import table_layout
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.types import NO_CARD, Infosets
+from tables import tabular
 
 
 @pytest.fixture
@@ -123,10 +123,10 @@ def test_exploitability_is_that_of_the_same_probabilities_in_a_full_table(suits:
 
 def test_a_coarse_abstraction_is_really_exploitable(leduc: PokerGame) -> None:
     """Whoever cannot see the pair on the board loses to one who can; the exploitability in the full game shows it."""
-    config = TabularConfig(algorithm="mccfr", iterations=1_500, traversals=200, precision="float64")
+    config = tabular("mccfr", 1_500, traversals=200, precision="float64")
     found = []
     for abstraction in (blind(leduc), lossless(leduc.rules)):
-        solver = MCCFR(leduc, config, seed=0, threads=1, abstraction=abstraction)
+        solver = MCCFR(leduc, config, abstraction)
         deque(solver.iterations(), maxlen=0)
         found.append(exploitability(solver.average_policy()).exploitability)
     assert found[1] < 40

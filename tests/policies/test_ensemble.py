@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from deepcfr.abstraction.buckets import lossless
-from deepcfr.config import TabularConfig
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.evaluation.match.exact import exact_match
@@ -26,6 +25,7 @@ from deepcfr.policies.tables import AbstractPolicy, TreePolicy, table_of
 from deepcfr.sampling.traversal_tree import table_layout
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import Infosets
+from tables import tabular
 
 DICE = "liars_dice(dice_sides=4)"
 
@@ -145,7 +145,7 @@ def test_one_member_is_drawn_for_each_game() -> None:
 def test_full_width_members_are_asked_on_boards_of_their_own() -> None:
     members: list[Policy] = []
     for algorithm in ("cfr", "cfr+"):
-        solver = VectorCFR(load_game("leduc"), TabularConfig(algorithm=algorithm, iterations=5))  # type: ignore[arg-type]
+        solver = VectorCFR(load_game("leduc"), tabular(algorithm, 5))  # type: ignore[arg-type]
         deque(solver.iterations(), maxlen=0)
         members.append(solver.average_policy())
     both = ensemble([random_policy(1), *members], "sum")

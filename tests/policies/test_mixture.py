@@ -11,13 +11,12 @@ import torch
 
 from deepcfr.config import (
     AdvantageFitConfig,
-    CFRConfig,
-    ExternalSampling,
     FitConfig,
     MemoryConfig,
     NetworkConfig,
     RunConfig,
     RuntimeConfig,
+    SamplingConfig,
 )
 from deepcfr.errors import CheckpointError, GameError
 from deepcfr.evaluation.exploitability import exploitability
@@ -301,13 +300,13 @@ class Always(Policy):
 
 CONFIG = RunConfig(
     game="leduc",
-    cfr=CFRConfig(iterations=6),
-    sampling=ExternalSampling(traversals=60),
+    iterations=6,
+    sampling=SamplingConfig(traversals=60),
     memory=MemoryConfig(advantage_capacity=20_000, strategy_capacity=20_000),
     network=NETWORK,
     advantage=AdvantageFitConfig(steps=15, batch_size=64),
     average=FitConfig(steps=15, batch_size=64),
-    runtime=RuntimeConfig(threads=1, checkpoint_every=2),
+    runtime=RuntimeConfig(threads=1, checkpoint_seconds=0),
 )
 
 
@@ -315,7 +314,7 @@ def trained(config: RunConfig) -> tuple[DeepCFR, list[Policy]]:
     """A run, and sigma^t in full precision as it stood before each iteration."""
     solver = DeepCFR(PokerGame(LEDUC), config)
     before: list[Policy] = []
-    while solver.iteration < config.cfr.iterations:
+    while solver.iteration < config.iterations:
         networks = [build_network(solver.game.encoding, config.network, generator(0)) for _ in (0, 1)]
         for copy, network in zip(networks, solver.advantage_networks, strict=True):
             copy.load_state_dict(network.state_dict())

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from board_play import all_infosets
 from deepcfr.abstraction.buckets import lossless
-from deepcfr.config import TabularConfig
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.betting import CALL
@@ -28,6 +27,7 @@ from deepcfr.policies.tables import AbstractPolicy, table_of
 from deepcfr.sampling.traversal_tree import table_layout
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import Infosets
+from tables import tabular
 
 TRANSFORMS = ("aggressive", "tight", "calling-machine", "tight-aggressive", "deterministic")
 # without limping there is an infoset at which nobody can call
@@ -160,7 +160,7 @@ def test_random_and_initial_play() -> None:
 
 def test_a_good_policy_beats_its_styles_and_they_can_be_exploited() -> None:
     """Exact, from a full-width solution that keeps its tables by boards of its own."""
-    solver = VectorCFR(load_game("leduc"), TabularConfig(algorithm="dcfr", iterations=200))
+    solver = VectorCFR(load_game("leduc"), tabular("dcfr", 200))
     deque(solver.iterations(), maxlen=0)
     policy = solver.average_policy()
     solved = exploitability(policy).nash_conv

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -12,12 +10,11 @@ from board_play import all_infosets, random_policy
 from deepcfr.config import (
     AdvantageFitConfig,
     CFRConfig,
-    ExternalSampling,
     FitConfig,
     MemoryConfig,
     NetworkConfig,
     RunConfig,
-    TabularConfig,
+    SamplingConfig,
 )
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.poker import PokerGame
@@ -28,6 +25,7 @@ from deepcfr.policies.tables import TablePolicy, round_views
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.types import Infosets
+from tables import changed, tabular
 
 KUHN, LEDUC = PokerGame(PRESETS["kuhn"]), PokerGame(PRESETS["leduc"])
 CUT = 0.25
@@ -75,13 +73,13 @@ def test_every_form_of_a_policy_is_cut() -> None:
 
 @pytest.mark.parametrize("game", [KUHN, LEDUC])
 def test_tables_of_listed_games_are_cut_and_their_training_does_not_change(game: PokerGame) -> None:
-    few = TabularConfig(algorithm="mccfr", iterations=5, traversals=20)
-    solvers = [MCCFR(game, few), MCCFR(game, replace(few, threshold=CUT))]
+    few = tabular("mccfr", 5, traversals=20)
+    solvers = [MCCFR(game, few), MCCFR(game, changed(few, threshold=CUT))]
     for solver in solvers:
         list(solver.iterations())
     assert all(np.array_equal(solvers[0].arrays()[name], table) for name, table in solvers[1].arrays().items())
     _are_cut([solver.average_policy() for solver in solvers], game)
-    started = MCCFR(game, replace(few, threshold=CUT, initial="win-rates"))
+    started = MCCFR(game, changed(few, threshold=CUT, initial="win-rates"))
     for policy, kind in ((started.average_policy(), "initial"), (solvers[1].average_policy(), "uniform")):
         assert styled(policy, "initial").kind == kind
 
@@ -90,14 +88,15 @@ def test_average_networks_are_cut_and_their_training_does_not_change() -> None:
     fit = FitConfig(steps=20, batch_size=64, learning_rate=5e-3)
     config = RunConfig(
         game="leduc",
-        cfr=CFRConfig(iterations=2, first_round="table"),
-        sampling=ExternalSampling(traversals=40),
+        iterations=2,
+        cfr=CFRConfig(first_round="table"),
+        sampling=SamplingConfig(traversals=40),
         memory=MemoryConfig(advantage_capacity=10_000, strategy_capacity=10_000),
         network=NetworkConfig(kind="mlp", width=16, layers=1),
         advantage=AdvantageFitConfig(**vars(fit)),
         average=fit,
     )
-    solvers = [DeepCFR(LEDUC, config), DeepCFR(LEDUC, replace(config, cfr=replace(config.cfr, average_threshold=CUT)))]
+    solvers = [DeepCFR(LEDUC, config), DeepCFR(LEDUC, changed(config, threshold=CUT))]
     for solver in solvers:
         list(solver.iterations())
         solver.fit_average()

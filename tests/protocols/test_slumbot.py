@@ -62,7 +62,7 @@ def test_the_command_reports_the_match(tmp_path: Path) -> None:
         "stack = 20_000\nbet_sizes = [[300, 900], [75], [75], [75]]\nmeasure = ['chips', 'pot', 'pot', 'pot']\n"
         "max_raises = [2, 2, 2, 2]\nall_in = [true, true, true, true]\n"
     )
-    made = ("solve", rules, "--algorithm", "mccfr", "--abstraction", "texture", "--iterations", 1)
+    made = ("solve", rules, "--solver", "mccfr", "--abstraction", "texture", "--iterations", 1)
     assert deepcfr(*made, "--traversals", 20, "--out", tmp_path / "run", "--json").status == 0
     with serving(table) as address:
         facts = deepcfr("slumbot", tmp_path / "run", "--address", address, "--hands", 12, "--json").json

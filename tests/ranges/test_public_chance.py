@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from board_play import Expected, expected_hands, num_hands, random_policy, rows_of
-from deepcfr.config import PublicChanceSampling
+from deepcfr.config import SamplingConfig
 from deepcfr.games.cards import pack_cards
 from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.rules import PRESETS, PokerRules
@@ -46,7 +46,7 @@ THREE_ROUNDS = replace(
     rank_symbols="",
 )
 SMALL_FHP = small_fhp(3, (1, 1), num_suits=3)
-ALL = PublicChanceSampling(boards=10_000, panel=True, samples=400)  # and with as many later ones
+ALL = SamplingConfig(kind="public-chance", boards=10_000, panel=True, samples=400)  # and with as many later ones
 WORKERS = Workers(1)
 
 
@@ -80,7 +80,7 @@ def play(
     boards: Boards,
     strategy: BoardStrategy,
     player: int,
-    settings: PublicChanceSampling = ALL,
+    settings: SamplingConfig = ALL,
     stream: int = 1,
     later: int = 1,
 ) -> BoardPass:
@@ -136,7 +136,7 @@ def test_the_value_is_that_of_the_profile_and_counters_count() -> None:
 def test_a_game_of_a_panels_boards_alone(rules: PokerRules) -> None:
     game = PokerGame(rules)
     boards, policy = boards_of(game), random_policy(game, 5)
-    some = PublicChanceSampling(boards=2, panel=True)
+    some = SamplingConfig(kind="public-chance", boards=2, panel=True)
     whole = sweep(boards, policy.on_board, WORKERS)
     with later_boards(1_000):
         again = sweep(boards, policy.on_board, WORKERS, choose=BoardSampler(boards, ALL, 9).choose)
@@ -153,7 +153,7 @@ def test_a_game_of_a_panels_boards_alone(rules: PokerRules) -> None:
 def test_the_values_of_single_boards_are_those_of_the_whole_game_on_average() -> None:
     game = PokerGame(LEDUC)
     boards, policy = boards_of(game), random_policy(game, 5)
-    one = PublicChanceSampling(boards=1)
+    one = SamplingConfig(kind="public-chance", boards=1)
     found = [sweep(boards, policy.on_board, WORKERS, choose=BoardSampler(boards, one, n).choose) for n in range(60)]
     seen = {panel.profile for panel in found}
     assert len(seen) == 3  # boards
@@ -164,7 +164,9 @@ def test_the_values_of_single_boards_are_those_of_the_whole_game_on_average() ->
 def test_the_advantages_of_single_boards_are_those_of_every_deal_on_average(player: int) -> None:
     game = PokerGame(LEDUC)
     boards, policy = boards_of(game), random_policy(game, 5)
-    one = PublicChanceSampling(boards=1, panel=True, samples=3)  # the three hands of the first round, once each
+    one = SamplingConfig(
+        kind="public-chance", boards=1, panel=True, samples=3
+    )  # the three hands of the first round, once each
     every = {
         tuple(found.first_values.ravel()): found
         for found in (play(boards, policy.on_board, player, one, n) for n in range(40))
@@ -181,8 +183,10 @@ def test_the_advantages_of_single_boards_are_those_of_every_deal_on_average(play
 # Unbiased where boards and hands are sampled -----------------------------------------------------------------------------
 
 SAMPLED = {
-    "few boards": PublicChanceSampling(boards=3, panel=True, samples=20),
-    "certain boards": PublicChanceSampling(boards=16, panel=True, samples=4),  # of 20: ten have a chance of 1
+    "few boards": SamplingConfig(kind="public-chance", boards=3, panel=True, samples=20),
+    "certain boards": SamplingConfig(
+        kind="public-chance", boards=16, panel=True, samples=4
+    ),  # of 20: ten have a chance of 1
 }
 
 
@@ -195,7 +199,7 @@ def flop() -> tuple[Boards, Kept, list[Expected]]:
 
 @pytest.mark.parametrize("settings", SAMPLED.values(), ids=list(SAMPLED))
 def test_values_and_recorded_hands_are_unbiased(
-    settings: PublicChanceSampling, flop: tuple[Boards, Kept, list[Expected]]
+    settings: SamplingConfig, flop: tuple[Boards, Kept, list[Expected]]
 ) -> None:
     boards, strategy, (_, expected) = flop
     exact = play(boards, strategy, 0).first_values
@@ -262,7 +266,7 @@ def test_values_and_infosets_are_unbiased(
     game = PokerGame(rules)
     policy = random_policy(game, 11)
     boards, strategy = make(game), Kept(policy)
-    settings = PublicChanceSampling(boards=3, samples=10, hands=hands, decisions=decisions)
+    settings = SamplingConfig(kind="public-chance", boards=3, samples=10, hands=hands, decisions=decisions)
     exact = play(boards, strategy, 0).first_values
     rng = np.random.default_rng(2)
     last = len(rules.board_cards) - 1
@@ -302,15 +306,15 @@ def test_more_boards_and_strata_have_less_noise(monkeypatch: pytest.MonkeyPatch)
     game = PokerGame(small_fhp(5, (1, 1)))
     boards, uniform = boards_of(game), UniformPolicy(game).on_board
 
-    def noise(settings: PublicChanceSampling) -> float:
+    def noise(settings: SamplingConfig) -> float:
         values = [play(boards, uniform, 0, settings, stream).first_values for stream in range(120)]
         return float(np.var(values, axis=0).sum())
 
-    by_likeness = noise(PublicChanceSampling(boards=32, samples=1))
+    by_likeness = noise(SamplingConfig(kind="public-chance", boards=32, samples=1))
     shuffled = np.random.default_rng(3)
     monkeypatch.setattr(public_chance, "_by_likeness", lambda later, _: shuffled.permutation(len(later)))
-    assert by_likeness < 0.8 * noise(PublicChanceSampling(boards=32, samples=1))
-    one, four = (noise(PublicChanceSampling(boards=n, samples=1)) for n in (1, 4))
+    assert by_likeness < 0.8 * noise(SamplingConfig(kind="public-chance", boards=32, samples=1))
+    one, four = (noise(SamplingConfig(kind="public-chance", boards=n, samples=1)) for n in (1, 4))
     assert four < one / 3
 
 
@@ -336,7 +340,7 @@ def test_systematic_samples_have_the_chances_that_they_say(count: int) -> None:
 
 def test_threads_change_nothing_and_a_stream_is_a_panel(flop: tuple[Boards, Kept, list[Expected]]) -> None:
     boards, strategy, _ = flop
-    settings = PublicChanceSampling(boards=5, panel=True, samples=30)
+    settings = SamplingConfig(kind="public-chance", boards=5, panel=True, samples=30)
     threads = Workers(3)
     one = play(boards, strategy, 1, settings, 7)
     two = traverse_boards(boards, strategy, 1, settings, 3, 7, threads)
@@ -371,7 +375,7 @@ def test_boards_are_counted_without_making_them(rules: PokerRules, merge: bool) 
 
 def test_no_more_boards_are_visited_than_said() -> None:
     game = PokerGame(THREE_ROUNDS)
-    boards, settings = boards_of(game), PublicChanceSampling(boards=2, panel=True, samples=5)
+    boards, settings = boards_of(game), SamplingConfig(kind="public-chance", boards=2, panel=True, samples=5)
     policy = random_policy(game, 3)
     found = play(boards, policy.on_board, 0, settings, later=2)
     with later_boards(2):
@@ -386,7 +390,7 @@ def test_no_more_boards_are_visited_than_said() -> None:
 @pytest.mark.parametrize("board_cards", [(0, 1, 1), (1, 0, 1), (0, 0, 2)], ids=str)
 def test_the_emphasis_of_a_board_passes_on_to_all_boards_after_it(board_cards: tuple[int, ...]) -> None:
     boards = boards_of(PokerGame(replace(THREE_ROUNDS, board_cards=board_cards)))
-    sampler, board = BoardSampler(boards, PublicChanceSampling(boards=2, panel=True), 9), boards.root
+    sampler, board = BoardSampler(boards, SamplingConfig(kind="public-chance", boards=2, panel=True), 9), boards.root
     for _ in range(3):
         with later_boards(2):
             plain, thrice = (sampler.choose(replace(board, emphasis=factor)) for factor in (1.0, 3.0))

@@ -41,7 +41,6 @@ from deepcfr.training.networks import SplitNetwork, build_network
 from deepcfr.types import NO_CARD, Infosets
 
 SETTINGS = NFSPConfig(
-    iterations=6,
     episodes=40,
     anticipatory=0.4,
     epsilon_start=0.3,
@@ -58,15 +57,16 @@ CONFIG = RunConfig(
     game="kuhn",
     seed=3,
     solver="nfsp",
+    iterations=6,
     nfsp=SETTINGS,
     network=NetworkConfig(kind="mlp", width=8, layers=1),
     evaluation=EvaluationConfig(every=3),
-    runtime=RuntimeConfig(threads=1, checkpoint_every=2),
+    runtime=RuntimeConfig(threads=1, checkpoint_seconds=0),
 )
 
 
-def changed(**settings: Any) -> RunConfig:
-    return dataclasses.replace(CONFIG, nfsp=dataclasses.replace(SETTINGS, **settings))
+def changed(iterations: int = CONFIG.iterations, **settings: Any) -> RunConfig:
+    return dataclasses.replace(CONFIG, iterations=iterations, nfsp=dataclasses.replace(SETTINGS, **settings))
 
 
 def finished(config: RunConfig, game: Game | None = None) -> NFSP:
@@ -245,7 +245,7 @@ class PlainNFSP:
         return sum(losses) / len(losses)
 
     def factor(self, t: int) -> float:
-        return 0.1 + 0.45 * (1 + math.cos(math.pi * (t - 1) / self.settings.iterations))
+        return 0.1 + 0.45 * (1 + math.cos(math.pi * (t - 1) / CONFIG.iterations))
 
     def descend(self, network: SplitNetwork, loss: torch.Tensor, rate: float) -> None:
         parameters, adam = list(network.parameters()), self.adam[network]
@@ -396,7 +396,7 @@ def test_epsilon_greedy_by_hand() -> None:
 
 
 def test_schedules_by_hand() -> None:
-    settings = NFSPConfig(iterations=101, epsilon_start=0.08)
+    settings = NFSPConfig(epsilon_start=0.08)
     assert [exploration(settings, t) for t in (1, 4, 16, 100)] == pytest.approx([0.08, 0.04, 0.02, 0.008])
     assert [cosine(t, 100) for t in (1, 51)] == pytest.approx([1.0, 0.55])
     assert 0.1 < cosine(100, 100) < 0.101
@@ -458,7 +458,7 @@ def test_a_resumed_run_is_an_uninterrupted_one(tmp_path: Path) -> None:
     assert same(one, other)
     assert (one.iteration, one.nodes_touched) == (other.iteration, other.nodes_touched)
     assert same(one, finished(CONFIG))
-    assert one.values[0].updates == SETTINGS.iterations * SETTINGS.q_steps
+    assert one.values[0].updates == CONFIG.iterations * SETTINGS.q_steps
 
 
 def test_checkpoints_of_other_memories_are_refused(tmp_path: Path) -> None:
@@ -475,8 +475,10 @@ def test_the_loss_that_is_no_number_is_said(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def smoke(game: str, **network: Any) -> RunConfig:
-    own = dataclasses.replace(SETTINGS, iterations=2, episodes=300, replay_capacity=10_000, reservoir_capacity=10_000)
-    return dataclasses.replace(CONFIG, game=game, nfsp=own, network=NetworkConfig(**({"width": 8} | network)))
+    own = dataclasses.replace(SETTINGS, episodes=300, replay_capacity=10_000, reservoir_capacity=10_000)
+    return dataclasses.replace(
+        CONFIG, game=game, iterations=2, nfsp=own, network=NetworkConfig(**({"width": 8} | network))
+    )
 
 
 def test_leduc_is_trained_and_measured_exactly() -> None:
@@ -533,7 +535,7 @@ def test_every_infoset_is_played_by_its_owners_network() -> None:
 
 def test_the_command_line_trains_it_and_uses_it(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    options = ["--nfsp.iterations", "2", "--nfsp.episodes", "50", "--evaluation.every", "0", "--runtime.threads", "1"]
+    options = ["--iterations", "2", "--nfsp.episodes", "50", "--evaluation.every", "0", "--runtime.threads", "1"]
     facts = deepcfr("train", "kuhn", "--solver", "nfsp", "--out", run, *options, "--json").json
     assert (facts["iterations"], facts["finished"]) == (2, True)
     measured = deepcfr("exploitability", run, "--json").json
@@ -567,6 +569,5 @@ def test_defaults_are_there_for_every_game() -> None:
     for game in ("kuhn", "leduc", "fhp", "hulh", "openspiel:liars_dice"):
         config = default_config(game, "nfsp")
         assert (config.game, config.solver) == (game, "nfsp")
-        assert config.iterations == config.nfsp.iterations
     assert isinstance(build_solver(load_game("kuhn"), CONFIG), NFSP)
     assert load_config("leduc-nfsp") == default_config("leduc", "nfsp")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from command_line import deepcfr, problem
-from deepcfr.config import PublicChanceSampling, RunConfig
+from deepcfr.config import RunConfig, SamplingConfig
 from deepcfr.defaults import default_config
 from deepcfr.errors import ConfigError
 from deepcfr.files import signed_json
@@ -37,7 +37,10 @@ def test_a_picture_of_two_runs_names_both(tmp_path: Path) -> None:
 
 
 def test_a_picture_of_runs_that_count_nodes_differently_says_so(tmp_path: Path) -> None:
-    external, public = default_config("kuhn"), replace(default_config("kuhn"), sampling=PublicChanceSampling())
+    external, public = (
+        default_config("kuhn"),
+        replace(default_config("kuhn"), sampling=SamplingConfig(kind="public-chance")),
+    )
     named = {"external": external, "public": public, "again": public}
     runs = {name: run_with(tmp_path / name, config, [300.0, 100.0]) for name, config in named.items()}
     for names, mixed in ((["external", "public"], True), (["public", "again"], False)):

@@ -13,16 +13,7 @@ import torch
 
 from command_line import deepcfr, problem
 from deepcfr.cli.player_records import BudgetPart
-from deepcfr.config import (
-    ExternalSampling,
-    FitConfig,
-    NetworkConfig,
-    PublicChanceSampling,
-    RunConfig,
-    Sampling,
-    SolveConfig,
-    TabularConfig,
-)
+from deepcfr.config import FitConfig, NetworkConfig, RunConfig, SamplingConfig
 from deepcfr.defaults import default_config
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.deviations import ALL, DecisionSet, deviations
@@ -56,6 +47,7 @@ from deepcfr.solvers.data import panel_stream
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import TERMINAL, Infosets
 from openspiel_poker import small_fhp
+from tables import tabular
 
 LEDUC = PRESETS["leduc"]
 THREE_ROUNDS = replace(
@@ -81,7 +73,7 @@ def one_torch_thread() -> Iterator[None]:
 
 
 def solve(rules: PokerRules, iterations: int, algorithm: Any = "linear-cfr") -> VectorCFR:
-    solver = VectorCFR(PokerGame(rules), TabularConfig(algorithm=algorithm, iterations=iterations))
+    solver = VectorCFR(PokerGame(rules), tabular(algorithm, iterations))
     for _ in solver.iterations():
         pass
     return solver
@@ -224,11 +216,13 @@ def test_the_table_of_the_first_round_is_the_solved_strategy(suits: Suits) -> No
 # What the architecture can represent. -----------------------------------------------------------------------------------
 
 
-SAMPLINGS = pytest.mark.parametrize("sampling", [ExternalSampling(), PublicChanceSampling()], ids=["infosets", "hands"])
+SAMPLINGS = pytest.mark.parametrize(
+    "sampling", [SamplingConfig(), SamplingConfig(kind="public-chance")], ids=["infosets", "hands"]
+)
 
 
 @SAMPLINGS
-def test_a_wide_network_comes_near_the_solution_and_a_tiny_one_does_not(sampling: Sampling) -> None:
+def test_a_wide_network_comes_near_the_solution_and_a_tiny_one_does_not(sampling: SamplingConfig) -> None:
     policy, game = solved(LEDUC, 200), PokerGame(LEDUC)
     batch = 512 if sampling.kind == "external" else 32
     plan = FitConfig(steps=400, batch_size=batch, learning_rate=3e-3, schedule="cosine")
@@ -254,7 +248,9 @@ def test_a_run_with_a_table_for_its_first_round_has_the_solved_one_there() -> No
 
 @pytest.mark.parametrize(("most", "count"), [(None, 20 * 64), (10_000, 20 * 64), (100, 100)])
 @SAMPLINGS
-def test_no_more_examples_are_drawn_than_asked_for_or_used(sampling: Sampling, most: int | None, count: int) -> None:
+def test_no_more_examples_are_drawn_than_asked_for_or_used(
+    sampling: SamplingConfig, most: int | None, count: int
+) -> None:
     config = run_config(sampling=sampling)
     assert len(solved_examples(solved(LEDUC, 2), PokerGame(LEDUC), config, QUICK, most, stream=5)) == count
 
@@ -287,23 +283,25 @@ def test_the_average_network_is_measured_on_its_panel_too() -> None:
     game, policies = PokerGame(LEDUC), {"average": UniformPolicy(PokerGame(LEDUC))}
     skip = BudgetSettings(skip=frozenset({"tabular", "architecture", "deviations"}))
 
-    def found(sampling: Sampling) -> ErrorBudget:
+    def found(sampling: SamplingConfig) -> ErrorBudget:
         return error_budget(game, run_config(sampling=sampling), 10, policies, skip)
 
-    budget = found(PublicChanceSampling(boards=2, panel=True))
+    budget = found(SamplingConfig(kind="public-chance", boards=2, panel=True))
     average, panel = budget.parts
     assert (average.name, panel.name) == ("average", "panel")
     boards = Boards(game, merge=True)
-    sampler = BoardSampler(boards, PublicChanceSampling(boards=2, panel=True), panel_stream(run_config()))
+    sampler = BoardSampler(
+        boards, SamplingConfig(kind="public-chance", boards=2, panel=True), panel_stream(run_config())
+    )
     expected = sweep(boards, policies["average"].on_board, Workers(1), choose=sampler.choose)
     assert panel.nash_conv == pytest.approx(1000 * sum(expected.best_response))
     assert "2 boards of its panel" in panel.meaning
     (gap,) = [gap for gap in budget.gaps if gap.name == "panel"]
     assert gap.value == average.nash_conv - panel.nash_conv
     for other in (
-        found(PublicChanceSampling(boards=3, panel=True)),  # that is all of them
-        found(PublicChanceSampling(boards=2)),
-        found(ExternalSampling()),
+        found(SamplingConfig(kind="public-chance", boards=3, panel=True)),  # that is all of them
+        found(SamplingConfig(kind="public-chance", boards=2)),
+        found(SamplingConfig()),
     ):
         assert [part.name for part in other.parts] == ["average"]
 
@@ -413,9 +411,9 @@ def test_a_missing_policy_is_named() -> None:
 
 
 def test_runs_without_boards_or_networks_and_games_out_of_reach_are_refused(tmp_path: Path) -> None:
-    tabular = RunFolder.create(tmp_path / "solve", SolveConfig(game="leduc"))
+    tables = RunFolder.create(tmp_path / "solve", tabular(game="leduc"))
     with pytest.raises(ConfigError, match=r"needs a Deep CFR run, and '.*solve' is a run of a tabular solver\."):
-        run_budget(tabular, BudgetSettings(), pytest.fail)
+        run_budget(tables, BudgetSettings(), pytest.fail)
     other = RunFolder.create(tmp_path / "nfsp", default_config("leduc", "nfsp"))
     with pytest.raises(ConfigError, match=r"needs a Deep CFR run, and '.*nfsp' is a run of NFSP\."):
         run_budget(other, BudgetSettings(), pytest.fail)
@@ -431,7 +429,7 @@ def test_runs_without_boards_or_networks_and_games_out_of_reach_are_refused(tmp_
 
 
 _TINY = (
-    "--cfr.iterations", 3, "--sampling.kind", "external",
+    "--iterations", 3, "--sampling.kind", "external",
     "--sampling.traversals", 20, "--network.kind", "mlp", "--network.width", 8,
     "--advantage.steps", 4, "--advantage.batch-size", 16, "--average.steps", 4, "--average.batch-size", 16,
     "--memory.advantage-capacity", 100, "--memory.strategy-capacity", 100, "--runtime.threads", 1,
@@ -480,11 +478,11 @@ def test_a_run_that_keeps_sums_is_set_beside_its_own_kind_of_tables(name: str, a
     path = tmp_path / "plus"
     assert deepcfr("train", "leduc", "--solver", name, "--out", path, *_TINY).status == 0
     facts = deepcfr("error-budget", path, "--json", "--skip", "architecture", "--threads", 1).json
-    tabular, *others = facts["parts"]
+    tables, *others = facts["parts"]
     assert {part["name"] for part in others} == {"sd-cfr", "average", "current"}
-    solver = VectorCFR(PokerGame(LEDUC), TabularConfig(algorithm=algorithm, iterations=3))
+    solver = VectorCFR(PokerGame(LEDUC), tabular(algorithm, 3))
     list(solver.iterations())
-    assert tabular["nash_conv"] == pytest.approx(exploitability(solver.average_policy()).nash_conv)
+    assert tables["nash_conv"] == pytest.approx(exploitability(solver.average_policy()).nash_conv)
 
 
 def test_the_command_refuses_with_a_sentence(run: Path) -> None:

@@ -15,17 +15,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from command_line import deepcfr, problem
-from deepcfr.config import (
-    AnyConfig,
-    CFRConfig,
-    EvaluationConfig,
-    NetworkConfig,
-    PublicChanceSampling,
-    RunConfig,
-    RuntimeConfig,
-    SolveConfig,
-    TabularConfig,
-)
+from deepcfr.config import EvaluationConfig, NetworkConfig, RunConfig, RuntimeConfig, SamplingConfig
 from deepcfr.errors import ConfigError
 from deepcfr.files import signed_json
 from deepcfr.report.chart import (
@@ -47,9 +37,10 @@ from deepcfr.runs.metrics import append_metrics, read_metrics, read_new, read_th
 from deepcfr.runs.record import read_run
 from deepcfr.runs.train import train
 from deepcfr.solvers.base import Record
+from tables import tabular
 
 VOID = {"meta", "link", "input", "br", "hr", "img"}
-CONFIG = RunConfig(game="kuhn", cfr=CFRConfig(iterations=6), network=NetworkConfig(kind="mlp", width=8, layers=1))
+CONFIG = RunConfig(game="kuhn", iterations=6, network=NetworkConfig(kind="mlp", width=8, layers=1))
 HOSTILE = "<script>alert('1')</script>\"&amp;</title>"
 
 
@@ -134,7 +125,7 @@ def tabular_line(iteration: int, nash_conv: float | None = None) -> dict[str, An
     return line if nash_conv is None else line | {"evaluation": evaluation(nash_conv)}
 
 
-def folder(path: Path, config: AnyConfig, lines: list[dict[str, Any]]) -> Path:
+def folder(path: Path, config: RunConfig, lines: list[dict[str, Any]]) -> Path:
     """A run folder with these metrics."""
     run = RunFolder.create(path, config)
     for line in lines:
@@ -152,7 +143,7 @@ def training(tmp_path: Path) -> Path:
 @pytest.fixture
 def solved(tmp_path: Path) -> Path:
     """A finished run of tabular CFR+."""
-    config = SolveConfig(game="kuhn", solve=TabularConfig(algorithm="cfr+", iterations=4), seed=3)
+    config = tabular("cfr+", 4, game="kuhn", seed=3)
     return folder(tmp_path / "solved", config, [tabular_line(i, 90.0 / i if i > 2 else None) for i in range(1, 5)])
 
 
@@ -337,9 +328,7 @@ def test_a_finished_run_says_so(solved: Path) -> None:
 
 
 def test_a_run_by_the_clock_is_finished_when_its_time_is_over(tmp_path: Path) -> None:
-    config = SolveConfig(
-        game="kuhn", solve=TabularConfig(iterations=10**8), runtime=RuntimeConfig(minutes=0.001)
-    )  # 0.06 s
+    config = tabular("linear-cfr", 10**8, game="kuhn", runtime=RuntimeConfig(minutes=0.001))  # 0.06 s
     path = folder(tmp_path / "timed", config, [tabular_line(29)])
     assert not read_run(path, "timed").finished
     append_metrics(path / "metrics.jsonl", tabular_line(30))
@@ -361,7 +350,7 @@ def test_several_runs_are_told_apart_by_letter_dashes_and_colour(training: Path,
 
 
 def test_runs_on_boards_and_on_histories_count_nodes_differently(training: Path, tmp_path: Path) -> None:
-    public = replace(CONFIG, sampling=PublicChanceSampling())
+    public = replace(CONFIG, sampling=SamplingConfig(kind="public-chance"))
     other = folder(tmp_path / "public", public, [deep_line(1)])
     assert "count different things as nodes" in body([read_run(training, "one"), read_run(other, "two")])
     assert "count different things as nodes" not in body([read_run(training, "one"), read_run(training, "two")])
@@ -514,7 +503,7 @@ class StoppingObserver(ReportingObserver):
             raise Stopped
 
 
-TINY = SolveConfig(game="kuhn", solve=TabularConfig(iterations=6), evaluation=EvaluationConfig(every=2))
+TINY = tabular("linear-cfr", 6, game="kuhn", evaluation=EvaluationConfig(every=2))
 
 
 def test_a_run_that_breaks_off_leaves_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

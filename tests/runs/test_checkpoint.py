@@ -21,14 +21,12 @@ from safetensors.torch import load_file
 
 from deepcfr.config import (
     AdvantageFitConfig,
-    CFRConfig,
-    ExternalSampling,
     FitConfig,
     MemoryConfig,
     NetworkConfig,
-    PublicChanceSampling,
     RunConfig,
     RuntimeConfig,
+    SamplingConfig,
     config_to_toml,
 )
 from deepcfr.errors import CheckpointError
@@ -43,8 +41,8 @@ FIT = FitConfig(steps=3, batch_size=16)
 ADVANTAGE = AdvantageFitConfig(**vars(FIT))
 CONFIG = RunConfig(
     game="kuhn",
-    cfr=CFRConfig(iterations=9),
-    sampling=ExternalSampling(traversals=20),
+    iterations=9,
+    sampling=SamplingConfig(traversals=20),
     memory=MemoryConfig(advantage_capacity=40, strategy_capacity=60),  # full after two iterations
     network=NetworkConfig(kind="mlp", width=8, layers=1),
     advantage=ADVANTAGE,
@@ -360,7 +358,7 @@ def test_a_checkpoint_with_another_first_round_is_refused(tmp_path: Path, before
 
 
 def test_a_checkpoint_of_samples_with_fewer_decisions_is_refused(tmp_path: Path) -> None:
-    boards = PublicChanceSampling(boards=1, samples=3, decisions=1)
+    boards = SamplingConfig(kind="public-chance", boards=1, samples=3, decisions=1)
     run = RunFolder.create(tmp_path / "run", replace(CONFIG, sampling=boards))
     run.save(advance(DeepCFR(run.game(), run.config)), 0.0)
     (run.path / "config.toml").write_text(config_to_toml(replace(run.config, sampling=replace(boards, decisions=2))))
@@ -411,7 +409,7 @@ def assert_belongs_elsewhere(saved: Saved) -> None:
 def test_settings_that_a_checkpoint_does_not_depend_on_may_change(saved: Saved) -> None:
     other = replace(
         CONFIG,
-        cfr=replace(CONFIG.cfr, iterations=20),
+        iterations=20,
         sampling=replace(CONFIG.sampling, traversals=5),
         runtime=RuntimeConfig(keep=3),
     )

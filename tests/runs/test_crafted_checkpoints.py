@@ -14,29 +14,27 @@ from safetensors.torch import load_file, save_file
 
 from deepcfr.config import (
     AdvantageFitConfig,
-    AnyConfig,
     CFRConfig,
-    ExternalSampling,
     FitConfig,
     MemoryConfig,
     NetworkConfig,
-    PublicChanceSampling,
     RunConfig,
     RuntimeConfig,
-    SolveConfig,
-    TabularConfig,
+    SamplingConfig,
 )
 from deepcfr.defaults import default_config
 from deepcfr.errors import CheckpointError
 from deepcfr.files import checksum, read_json, signed_json
 from deepcfr.runs.folder import RunFolder
+from tables import tabular
 
 FIT = FitConfig(steps=2, batch_size=16)
 NETWORK = NetworkConfig(kind="mlp", width=8, layers=1)
 DEEP = RunConfig(
     game="kuhn",
-    cfr=CFRConfig(iterations=2, keep_networks=1),
-    sampling=ExternalSampling(traversals=20),
+    iterations=2,
+    cfr=CFRConfig(keep_networks=1),
+    sampling=SamplingConfig(traversals=20),
     memory=MemoryConfig(advantage_capacity=40, strategy_capacity=60),
     network=NETWORK,
     advantage=AdvantageFitConfig(**vars(FIT)),
@@ -46,26 +44,28 @@ DEEP = RunConfig(
 
 
 def self_play(solver: Any, **settings: int) -> RunConfig:
-    config = dataclasses.replace(default_config("kuhn", solver), network=NETWORK, runtime=RuntimeConfig(threads=1))
+    config = default_config("kuhn", solver)
+    config = dataclasses.replace(config, iterations=1, network=NETWORK, runtime=RuntimeConfig(threads=1))
     return dataclasses.replace(config, **{solver: dataclasses.replace(getattr(config, solver), **settings)})
 
 
-def tables(**settings: Any) -> SolveConfig:
-    return SolveConfig("kuhn", solve=TabularConfig(iterations=2, **settings), runtime=RuntimeConfig(threads=1))
+def tables(**settings: Any) -> RunConfig:
+    return tabular(iterations=2, **settings, game="kuhn", runtime=RuntimeConfig(threads=1))
 
 
-SOLVERS: dict[str, AnyConfig] = {
+SOLVERS: dict[str, RunConfig] = {
     "deep-cfr": DEEP,
     "deep-cfr with a table": dataclasses.replace(
         DEEP,
         game="leduc",
-        cfr=CFRConfig(iterations=2, keep_networks=1, first_round="table"),
-        sampling=PublicChanceSampling(boards=2, panel=False),
+        iterations=2,
+        cfr=CFRConfig(keep_networks=1, first_round="table"),
+        sampling=SamplingConfig(kind="public-chance", boards=2, panel=False),
     ),
-    "nfsp": self_play("nfsp", iterations=1, reservoir_capacity=50, replay_capacity=50),
-    "ppo": self_play("ppo", iterations=1),
-    "cfr": tables(algorithm="cfr"),
-    "mccfr": tables(algorithm="mccfr", traversals=20),
+    "nfsp": self_play("nfsp", reservoir_capacity=50, replay_capacity=50),
+    "ppo": self_play("ppo"),
+    "cfr": tables(solver="cfr"),
+    "mccfr": tables(solver="mccfr", traversals=20),
 }
 
 Array = Any  # of numpy or torch

@@ -24,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     deepcfr(*SOLVE, root / "unhurried", "--runtime.minutes", "5")  # its iterations were over first
     deepcfr(*SOLVE, root / "deep er" / "part")
     edit_settings(root / "deep er" / "part", "iterations = 4", "iterations = 1004")
-    deepcfr("train", "kuhn", "--solver", "nfsp", "--nfsp.iterations", "2", "--json", "--out", root / "nfsp")
+    deepcfr("train", "kuhn", "--solver", "nfsp", "--iterations", "2", "--json", "--out", root / "nfsp")
     deepcfr("export", root / "whole", "--out", root / "small")
     deepcfr(*SOLVE, root / "cut off")
     shutil.rmtree(root / "cut off" / "checkpoints")

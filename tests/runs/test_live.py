@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from command_line import deepcfr
-from deepcfr.config import EvaluationConfig, RuntimeConfig, SolveConfig, TabularConfig
+from deepcfr.config import EvaluationConfig, RuntimeConfig
 from deepcfr.runs import live as module
 from deepcfr.runs.live import LATEST, Pace
+from tables import tabular
 
 
 class Clock:
@@ -28,7 +29,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-CONFIG = SolveConfig(solve=TabularConfig(iterations=40), evaluation=EvaluationConfig(at=(20, 30)))
+CONFIG = tabular("linear-cfr", 40, evaluation=EvaluationConfig(at=(20, 30)))
 
 
 def iterate(pace: Pace, clock: Clock, iteration: int, seconds: float) -> None:

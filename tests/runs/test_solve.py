@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from deepcfr.config import EvaluationConfig, RuntimeConfig, SolveConfig, TabularConfig, config_to_toml
+from deepcfr.config import EvaluationConfig, RunConfig, RuntimeConfig, config_to_toml
 from deepcfr.errors import CheckpointError, ConfigError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.betting import build_tree
@@ -46,45 +46,46 @@ from solve_runs import (
     without_costs,
 )
 from struck import INTERRUPT, KILL, struck
+from tables import changed, tabular
 
 LAST = 7
 SMALL_FLOP, BUCKETS = "the small flop game", "buckets of leduc"  # stand for the paths of files
 
 
-def config(game: str = "leduc", threads: int = 1, **settings: Any) -> SolveConfig:
-    """Seven iterations, checkpoints after 2, 4, 6 and 7, evaluations after 3, 6 and 7."""
+def config(game: str = "leduc", threads: int = 1, **settings: Any) -> RunConfig:
+    """Seven iterations, a checkpoint after each, evaluations after 3, 6 and 7."""
     settings = {"iterations": LAST, "traversals": 50} | settings
-    return SolveConfig(
+    return tabular(
+        **settings,
         game=game,
-        solve=TabularConfig(**settings),
         evaluation=EvaluationConfig(every=3),
-        runtime=RuntimeConfig(threads=threads, checkpoint_every=2, keep=2),
+        runtime=RuntimeConfig(threads=threads, keep=2, checkpoint_seconds=0),
     )
 
 
 FULL_WIDTH = {
-    f"{algorithm} {precision}, {threads} threads": config(algorithm=algorithm, precision=precision, threads=threads)
+    f"{algorithm} {precision}, {threads} threads": config(solver=algorithm, precision=precision, threads=threads)
     for algorithm in ("cfr", "cfr+", "linear-cfr", "dcfr")
     for precision in ("float64", "float32", "int16")
     for threads in (1, 2)
 }
 BOARDS = {
-    f"small flop {precision}, 2 threads": config(SMALL_FLOP, 2, algorithm="dcfr", precision=precision)
+    f"small flop {precision}, 2 threads": config(SMALL_FLOP, 2, solver="dcfr", precision=precision)
     for precision in ("float64", "float32", "int16")
 }
 MONTE_CARLO = {
-    "external": config(algorithm="mccfr"),
-    "external on buckets": config(algorithm="mccfr", abstraction=BUCKETS),
-    "external in float64, uniform": config(algorithm="mccfr", precision="float64", weighting="uniform"),
-    "external on boards": config(SMALL_FLOP, algorithm="mccfr"),
-    "outcome": config(algorithm="mccfr", sampler="outcome"),
-    "outcome on buckets": config(algorithm="mccfr", sampler="outcome", abstraction=BUCKETS),
+    "external": config(solver="mccfr"),
+    "external on buckets": config(solver="mccfr", abstraction=BUCKETS),
+    "external in float64, uniform": config(solver="mccfr", precision="float64", weighting="uniform"),
+    "external on boards": config(SMALL_FLOP, solver="mccfr"),
+    "outcome": config(solver="mccfr", sampler="outcome"),
+    "outcome on buckets": config(solver="mccfr", sampler="outcome", abstraction=BUCKETS),
 }
 OPENSPIEL = {
-    "openspiel cfr+": config("openspiel:leduc_poker", algorithm="cfr+"),
-    "openspiel dcfr": config("openspiel:leduc_poker", algorithm="dcfr"),
-    "openspiel external": config("openspiel:leduc_poker", algorithm="mccfr"),
-    "openspiel outcome": config("openspiel:leduc_poker", algorithm="mccfr", sampler="outcome"),
+    "openspiel cfr+": config("openspiel:leduc_poker", solver="cfr+"),
+    "openspiel dcfr": config("openspiel:leduc_poker", solver="dcfr"),
+    "openspiel external": config("openspiel:leduc_poker", solver="mccfr"),
+    "openspiel outcome": config("openspiel:leduc_poker", solver="mccfr", sampler="outcome"),
 }
 VARIANTS = FULL_WIDTH | BOARDS | MONTE_CARLO | OPENSPIEL
 KINDS = ("dcfr int16, 2 threads", "external on buckets", "openspiel cfr+")  # one of each solver
@@ -96,10 +97,10 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
 
 
 @pytest.fixture(scope="module")
-def variant(places: Places) -> Callable[[str], SolveConfig]:
+def variant(places: Places) -> Callable[[str], RunConfig]:
     """A configuration by its name."""
 
-    def find(name: str) -> SolveConfig:
+    def find(name: str) -> RunConfig:
         found = VARIANTS[name]
         if found.game == SMALL_FLOP:
             return replace(found, game=str(places.game))
@@ -111,7 +112,7 @@ def variant(places: Places) -> Callable[[str], SolveConfig]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, variant: Callable[[str], SolveConfig]) -> Callable[[str], Path]:
+def whole(tmp_path_factory: pytest.TempPathFactory, variant: Callable[[str], RunConfig]) -> Callable[[str], Path]:
     """The folder of an uninterrupted run by the name of its variant; not to be changed."""
     folder = tmp_path_factory.mktemp("whole")
 
@@ -123,7 +124,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, variant: Callable[[str], Sol
     return find
 
 
-def start(path: Path, settings: SolveConfig, observer: Recorder | None = None) -> tuple[RunFolder, Summary]:
+def start(path: Path, settings: RunConfig, observer: Recorder | None = None) -> tuple[RunFolder, Summary]:
     run = RunFolder.create(path, settings)
     return run, train(run, observer or Recorder())
 
@@ -132,7 +133,7 @@ def resume(path: Path, observer: Recorder | None = None) -> Summary:
     return train(RunFolder.open(path), observer or Recorder())
 
 
-def edit(path: Path, settings: SolveConfig) -> None:
+def edit(path: Path, settings: RunConfig) -> None:
     (path / "config.toml").write_text(config_to_toml(settings))
 
 
@@ -211,7 +212,7 @@ def test_ctrl_c_finishes_the_iteration_saves_and_resuming_gives_the_same_run(
 ) -> None:
     observer = Recorder(at=3, do=press_ctrl_c)
     _, summary = start(tmp_path / "run", variant(name), observer)
-    assert (summary.finished, summary.iterations, observer.saves) == (False, 3, [2, 3])
+    assert (summary.finished, summary.iterations, observer.saves) == (False, 3, [1, 2, 3])
     assert resume(tmp_path / "run").finished
     assert_same_run(tmp_path / "run", whole(name))
 
@@ -227,8 +228,7 @@ def test_at_most_one_checkpoint_interval_is_lost_wherever_a_run_breaks_off(
             start(path, variant(name), Recorder(at=at, do=crash, when=when))
         observer = Recorder()
         assert resume(path, observer).finished
-        saved = at if when == "saved" else at - 1
-        assert observer.resumed_after == (saved if saved == LAST else saved - saved % 2)
+        assert observer.resumed_after == (at if when == "saved" else at - 1)
         assert_same_run(path, whole(name))
 
 
@@ -261,14 +261,14 @@ def test_every_damaged_file_of_the_newest_checkpoint_is_named_and_the_run_ends_t
         damaged.write_bytes(data)
         observer = Recorder()
         resume(path, observer)
-        assert observer.resumed_after == 2
+        assert observer.resumed_after == 3
         (warning,) = observer.warnings
         assert f"'{damaged}' is damaged" in warning
         assert_same_run(path, whole(name))
 
 
 def test_a_run_with_one_checkpoint_that_is_damaged_says_so_and_changes_nothing(tmp_path: Path, variant: Any) -> None:
-    settings = replace(variant("external"), runtime=RuntimeConfig(threads=1, checkpoint_every=2, keep=1))
+    settings = replace(variant("external"), runtime=RuntimeConfig(threads=1, keep=1, checkpoint_seconds=0))
     run, _ = start(tmp_path / "run", settings)
     os.truncate(newest(run.path) / "average.npy", 200)
     before = contents(run.path)
@@ -296,7 +296,7 @@ def test_more_iterations_go_on_from_the_last(
     tmp_path: Path, name: str, variant: Any, whole: Callable[[str], Path]
 ) -> None:
     settings = variant(name)
-    longer = replace(settings, solve=replace(settings.solve, iterations=LAST + 2))
+    longer = replace(settings, iterations=LAST + 2)
     start(tmp_path / "whole", longer)
     shutil.copytree(whole(name), tmp_path / "run")
     run = RunFolder.open(tmp_path / "run")
@@ -308,12 +308,12 @@ def test_more_iterations_go_on_from_the_last(
 
 @pytest.mark.parametrize(
     "change",
-    [{"precision": "float64"}, {"algorithm": "cfr"}, {"algorithm": "mccfr", "precision": "float32"}],
+    [{"precision": "float64"}, {"solver": "cfr"}, {"solver": "mccfr", "precision": "float32"}],
 )
 def test_a_checkpoint_of_another_solver_is_refused(tmp_path: Path, change: dict[str, Any], whole: Any) -> None:
     name = "dcfr int16, 2 threads"
     shutil.copytree(whole(name), tmp_path / "run")
-    edit(tmp_path / "run", replace(VARIANTS[name], solve=replace(VARIANTS[name].solve, **change)))
+    edit(tmp_path / "run", changed(VARIANTS[name], **change))
     with pytest.raises(CheckpointError, match="belongs to another game or solver"):
         resume(tmp_path / "run")
     assert tables(tmp_path / "run") == tables(whole(name))
@@ -343,18 +343,9 @@ class Clock:
         return self.now
 
 
-@pytest.mark.parametrize(
-    "every, seconds, expected",
-    [
-        (1, 0, [1, 2, 3, 4, 5, 6, 7]),
-        (2, 0, [2, 4, 6, 7]),
-        (1, 3, [3, 6, 7]),
-        (2, 3, [4, 7]),  # due after 2, too soon; after 4; and after 6, too soon
-        (1, 1000, [7]),
-    ],
-)
-def test_checkpoints_are_written_where_due_once_enough_time_has_passed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int, seconds: int, expected: list[int]
+@pytest.mark.parametrize("seconds, expected", [(0, [1, 2, 3, 4, 5, 6, 7]), (3, [3, 6, 7]), (1000, [7])])
+def test_checkpoints_are_written_once_enough_time_has_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: int, expected: list[int]
 ) -> None:
     clock = Clock()
     monkeypatch.setattr(loop, "time", clock)  # the loop's own clock: an iteration takes a second
@@ -365,7 +356,7 @@ def test_checkpoints_are_written_where_due_once_enough_time_has_passed(
         observer.iterations.append(record.iteration)
 
     monkeypatch.setattr(observer, "iteration", tick)
-    runtime = RuntimeConfig(threads=1, checkpoint_every=every, checkpoint_seconds=seconds)
+    runtime = RuntimeConfig(threads=1, checkpoint_seconds=seconds)
     _, summary = start(tmp_path / "run", replace(config(), runtime=runtime), observer)
     assert observer.saves == expected
     assert summary.seconds == LAST
@@ -381,14 +372,14 @@ def test_the_memory_of_flop_holdem_is_that_of_all_its_hands(precision: str, size
     tree = build_tree(rules)
     actions = [int(tree.legal[: tree.num_decisions][tree.round[: tree.num_decisions] == r].sum()) for r in (0, 1)]
     expected = 2 * size * (169 * actions[0] + 1_286_792 * actions[1]) + 1326 * 80 * (1 + 1755)
-    note, *_ = cost_notes(config("fhp", algorithm="dcfr", precision=precision), rules)
+    note, *_ = cost_notes(config("fhp", solver="dcfr", precision=precision), rules)
     assert f"take {expected / 1e9:.2f} GB" in note
 
 
 def test_tables_that_cannot_fit_are_refused_with_the_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "usable_memory", lambda: 1_000_000_000)
     with pytest.raises(ConfigError) as caught:
-        cost_notes(config("fhp", algorithm="cfr+", precision="float64"), load_rules("fhp"))
+        cost_notes(config("fhp", solver="cfr+", precision="float64"), load_rules("fhp"))
     (sentence,) = caught.value.problems
     assert re.search(r"tables of fhp in float64 need \d+\.\d GB, and there are 1\.0 GB", sentence)
 
@@ -396,14 +387,14 @@ def test_tables_that_cannot_fit_are_refused_with_the_figures(monkeypatch: pytest
 @pytest.mark.parametrize("name", FULL_WIDTH)
 def test_the_estimate_of_memory_covers_the_tables(name: str, whole: Callable[[str], Path]) -> None:
     array_bytes = sum(np.load(file).nbytes for file in newest(whole(name)).glob("*.npy"))
-    assert 0 < array_bytes <= VectorCFR.memory_bytes(PokerGame(load_rules("leduc")), VARIANTS[name].solve)
+    assert 0 < array_bytes <= VectorCFR.memory_bytes(PokerGame(load_rules("leduc")), VARIANTS[name])
 
 
 @pytest.mark.parametrize("algorithm", ["cfr", "cfr+", "linear-cfr", "dcfr"])
 def test_time_and_memory_are_said_before_the_first_iteration(tmp_path: Path, algorithm: str) -> None:
     observer = Recorder(at=1, do=crash)
     with pytest.raises(Crash):
-        start(tmp_path / "run", config(algorithm=algorithm), observer)
+        start(tmp_path / "run", config(solver=algorithm), observer)
     memory, *_, duration = observer.notes
     assert re.fullmatch(r"tables .*take 0\.00 GB, and a checkpoint about as much on disk", memory)
     assert re.match(r"7 iterations take about \d+ s, [\d.e-]+ s each", duration)
@@ -432,7 +423,7 @@ def test_trying_boards_for_the_estimate_does_not_change_the_tables(tmp_path: Pat
     assert tables(run.path) == tables(whole("linear-cfr int16, 1 threads"))
 
 
-def first_notes(path: Path, settings: SolveConfig) -> str:
+def first_notes(path: Path, settings: RunConfig) -> str:
     """The lines before the first iteration."""
     observer = Recorder(at=1, do=crash)
     with pytest.raises(Crash):
@@ -474,18 +465,19 @@ def test_monte_carlo_tables_over_buckets_that_cannot_fit_are_refused(
 MANY = 400
 
 
-def long(settings: SolveConfig) -> SolveConfig:
+def long(settings: RunConfig) -> RunConfig:
     """So many iterations that a signal falls between them."""
-    traversals = 500 if settings.solve.algorithm == "mccfr" else 1
+    traversals = 500 if settings.solver == "mccfr" else 1
     return replace(
         settings,
-        solve=replace(settings.solve, iterations=MANY, traversals=traversals),
+        iterations=MANY,
+        solve=replace(settings.solve, traversals=traversals),
         evaluation=EvaluationConfig(every=25),
-        runtime=replace(settings.runtime, checkpoint_every=4),
+        runtime=replace(settings.runtime, checkpoint_seconds=0),
     )
 
 
-def arguments(path: Path, settings: SolveConfig) -> list[object]:
+def arguments(path: Path, settings: RunConfig) -> list[object]:
     """Of `deepcfr solve` or, if the folder holds a run already, `deepcfr resume`."""
     if (path / "config.toml").is_file():
         return ["resume", path]
@@ -496,7 +488,7 @@ def arguments(path: Path, settings: SolveConfig) -> list[object]:
 @pytest.mark.parametrize("name", [KINDS[0], *(pytest.param(name, marks=pytest.mark.long) for name in KINDS[1:])])
 def test_kill_9_and_then_ctrl_c_in_the_terminal_do_not_change_the_run(tmp_path: Path, name: str, variant: Any) -> None:
     settings = long(variant(name))
-    start(tmp_path / "whole", replace(settings, runtime=replace(settings.runtime, checkpoint_every=MANY)))
+    start(tmp_path / "whole", replace(settings, runtime=replace(settings.runtime, checkpoint_seconds=1_000)))
     seed = time.time_ns()
     print(f"the moment comes from seed {seed}")  # shown when the test fails
     path = tmp_path / "run"
@@ -506,7 +498,7 @@ def test_kill_9_and_then_ctrl_c_in_the_terminal_do_not_change_the_run(tmp_path: 
     done = len(read_metrics(path / "metrics.jsonl"))
     checkpoint = RunFolder.open(path).checkpoint(pytest.fail)
     assert checkpoint is not None
-    assert checkpoint.iteration >= done - 4
+    assert checkpoint.iteration >= done - 1
 
     status, out, err = struck(INTERRUPT, done + 4, *arguments(path, settings))
     assert (status, "Traceback" in err) == (0, False)

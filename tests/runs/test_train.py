@@ -27,14 +27,12 @@ from deepcfr.config import (
     AdvantageFitConfig,
     CFRConfig,
     EvaluationConfig,
-    ExternalSampling,
     FitConfig,
     MemoryConfig,
     NetworkConfig,
-    OutcomeSampling,
-    PublicChanceSampling,
     RunConfig,
     RuntimeConfig,
+    SamplingConfig,
     config_to_toml,
     signed_toml,
 )
@@ -62,16 +60,16 @@ FIT = FitConfig(steps=4, batch_size=16)
 ADVANTAGE = AdvantageFitConfig(**vars(FIT))
 CONFIG = RunConfig(
     game="kuhn",
-    cfr=CFRConfig(iterations=6),
-    sampling=ExternalSampling(traversals=20),
+    iterations=6,
+    sampling=SamplingConfig(traversals=20),
     memory=MemoryConfig(advantage_capacity=80, strategy_capacity=100),  # full on the way
     network=NetworkConfig(kind="mlp", width=8, layers=1),
     advantage=ADVANTAGE,
     average=FIT,
     evaluation=EvaluationConfig(every=4, at=(1,)),
-    runtime=RuntimeConfig(threads=1, checkpoint_every=2, keep=2),
+    runtime=RuntimeConfig(threads=1, keep=2, checkpoint_seconds=0),
 )
-LAST = CONFIG.cfr.iterations
+LAST = CONFIG.iterations
 EVALUATED = (1, 4, 6)
 
 
@@ -212,7 +210,7 @@ def test_evaluations_are_at_the_configured_iterations_and_the_last(
 
 def test_an_evaluation_reports_every_board(tmp_path: Path) -> None:
     observer = Recorder()
-    config = replace(CONFIG, game="leduc", cfr=replace(CONFIG.cfr, iterations=1))
+    config = replace(CONFIG, game="leduc", iterations=1)
     _, summary = start(tmp_path / "run", config, observer)
     assert summary.result is not None
     assert observer.boards == [(1, done, 3) for done in (1, 2, 3)]  # a jack, a queen and a king: suits are merged
@@ -232,14 +230,15 @@ def test_the_summary_and_the_observer_tell_the_same_story(tmp_path: Path) -> Non
     assert (summary.finished, summary.iterations, summary.nodes_touched) == (True, LAST, line["total_nodes_touched"])
     assert summary.seconds >= line["seconds"]
     assert observer.iterations == list(range(1, LAST + 1))
-    assert observer.saves == [2, 4, 6]
+    assert observer.saves == observer.iterations
     assert observer.resumed_after == 0
 
 
-def test_checkpoints_are_at_the_interval_and_at_the_end(tmp_path: Path) -> None:
+def test_a_run_shorter_than_the_interval_has_a_checkpoint_at_the_end(tmp_path: Path) -> None:
     observer = Recorder()
-    run, _ = start(tmp_path / "run", replace(CONFIG, runtime=RuntimeConfig(threads=1, checkpoint_every=4)), observer)
-    assert observer.saves == [4, 6]
+    rare = RuntimeConfig(threads=1, checkpoint_seconds=1_000)
+    run, _ = start(tmp_path / "run", replace(CONFIG, runtime=rare), observer)
+    assert observer.saves == [6]
     assert newest(run.path)[0] == "0000006"
 
 
@@ -256,7 +255,7 @@ BOARDS = replace(
     CONFIG,
     game="leduc",
     cfr=replace(CONFIG.cfr, first_round="table"),
-    sampling=PublicChanceSampling(boards=2, samples=9),
+    sampling=SamplingConfig(kind="public-chance", boards=2, samples=9),
 )
 VARIANTS = {
     "as it is": CONFIG,
@@ -296,8 +295,7 @@ def test_at_most_one_checkpoint_interval_is_lost_wherever_a_run_breaks_off(
             start(path, observer=Recorder(at=at, do=crash, when=when))
         observer = Recorder()
         assert resume(path, observer).finished
-        saved = at if when == "saved" else at - 1
-        assert observer.resumed_after == saved - saved % 2
+        assert observer.resumed_after == (at if when == "saved" else at - 1)
         assert_same_run(path, reference)
 
 
@@ -359,7 +357,7 @@ def test_an_evaluation_that_a_signal_breaks_off_is_made_when_the_run_goes_on(
 
 def test_an_evaluation_that_soon_ends_is_not_broken_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deepcfr.runs.train._PATIENCE", 200.0)
-    config = replace(CONFIG, game="leduc", cfr=replace(CONFIG.cfr, iterations=1))
+    config = replace(CONFIG, game="leduc", iterations=1)
     observer = Recorder(at=1, do=press_ctrl_c)
     _, summary = start(tmp_path / "run", config, observer)
     assert summary.finished
@@ -394,7 +392,7 @@ def test_a_second_ctrl_c_stops_at_once_and_costs_what_a_crash_costs(tmp_path: Pa
 
     with pytest.raises(KeyboardInterrupt):
         start(tmp_path / "run", observer=Recorder(at=4, do=press_twice))
-    assert newest(tmp_path / "run")[0] == "0000002"
+    assert newest(tmp_path / "run")[0] == "0000003"
     assert resume(tmp_path / "run").finished
     assert_same_run(tmp_path / "run", reference)
 
@@ -417,7 +415,7 @@ def test_a_damaged_newest_checkpoint_is_named_and_the_run_ends_the_same_from_the
     os.truncate(damaged, 200)
     observer = Recorder()
     resume(tmp_path / "run", observer)
-    assert observer.resumed_after == 2
+    assert observer.resumed_after == 3
     (warning,) = observer.warnings
     assert str(damaged) in warning
     assert_same_run(tmp_path / "run", reference)
@@ -427,7 +425,7 @@ def test_a_torn_last_line_of_metrics_is_written_again(tmp_path: Path, reference:
     with pytest.raises(Crash):
         start(tmp_path / "run", observer=Recorder(at=4, do=crash))
     file = tmp_path / "run" / "metrics.jsonl"
-    os.truncate(file, file.stat().st_size - 20)
+    file.write_bytes(file.read_bytes() + b'{"iteration": 4, "nodes_tou')
     resume(tmp_path / "run")
     assert_same_run(tmp_path / "run", reference)
 
@@ -514,7 +512,7 @@ def edit(path: Path, config: RunConfig) -> None:
 
 
 def test_more_iterations_go_on_from_the_last(tmp_path: Path, reference: Path) -> None:
-    longer = replace(CONFIG, cfr=replace(CONFIG.cfr, iterations=8))
+    longer = replace(CONFIG, iterations=8)
     start(tmp_path / "whole", longer)
     shutil.copytree(reference, tmp_path / "run")
     run = RunFolder.open(tmp_path / "run")
@@ -528,8 +526,8 @@ def test_a_run_is_not_made_shorter_or_longer_than_its_schedules(tmp_path: Path, 
     before = contents(tmp_path / "run")
     with pytest.raises(ConfigError, match="run of 6 iterations: --iterations must be more, but is 6"):
         RunFolder.open(tmp_path / "run").extend(6)
-    with pytest.raises(ConfigError, match=r"'cfr.iterations' must be between 1 and 1,000,000, but is 1,000,001"):
-        RunFolder.open(tmp_path / "run").extend(1_000_001)
+    with pytest.raises(ConfigError, match=r"'iterations' must be between 1 and 100,000,000, but is 100,000,001"):
+        RunFolder.open(tmp_path / "run").extend(100_000_001)
     assert contents(tmp_path / "run") == before
     learnt = RunFolder.create(tmp_path / "nfsp", RunConfig(game="kuhn", solver="nfsp"))
     with pytest.raises(ConfigError, match="NFSP cannot go on past its last iteration"):
@@ -540,7 +538,7 @@ def test_a_run_is_not_made_shorter_or_longer_than_its_schedules(tmp_path: Path, 
 def test_fewer_iterations_than_done_are_done(tmp_path: Path, iterations: int) -> None:
     config = replace(CONFIG, evaluation=EvaluationConfig())
     interrupted(tmp_path / "run", 3, config)
-    edit(tmp_path / "run", replace(config, cfr=replace(config.cfr, iterations=iterations)))
+    edit(tmp_path / "run", replace(config, iterations=iterations))
     assert resume(tmp_path / "run").finished
 
 
@@ -587,8 +585,8 @@ def test_networks_that_cannot_fit_are_refused_before_they_are_made(
 
 def test_snapshots_of_networks_are_counted() -> None:
     game = build_game(load_source("kuhn"))
-    config = replace(CONFIG, cfr=CFRConfig(iterations=100, keep_networks=0))
-    kept = replace(CONFIG, cfr=CFRConfig(iterations=100, keep_networks=5))
+    config = replace(CONFIG, iterations=100, cfr=CFRConfig(keep_networks=0))
+    kept = replace(CONFIG, iterations=100, cfr=CFRConfig(keep_networks=5))
     weights = number_of_weights(game.encoding, CONFIG.network)
     assert weights == count_parameters(build_network(game.encoding, CONFIG.network, torch.Generator()))
     assert costs.network_bytes(game, kept) - costs.network_bytes(game, config) == 20 * 2 * 2 * weights
@@ -736,9 +734,10 @@ def test_one_process_at_a_time_trains_a_run(tmp_path: Path) -> None:
 def test_a_time_limit_before_the_first_snapshot_loses_nothing(tmp_path: Path) -> None:
     config = replace(
         CONFIG,
-        cfr=replace(CONFIG.cfr, iterations=500, keep_networks=400),
+        iterations=500,
+        cfr=replace(CONFIG.cfr, keep_networks=400),
         evaluation=EvaluationConfig(policy="sd-cfr"),
-        runtime=replace(CONFIG.runtime, minutes=1e-4, checkpoint_every=1_000),
+        runtime=replace(CONFIG.runtime, minutes=1e-4, checkpoint_seconds=1_000),
     )
     observer = Recorder()
     run, summary = start(tmp_path / "run", config, observer)
@@ -811,16 +810,16 @@ def test_a_run_without_a_checkpoint_is_not_resumed(tmp_path: Path) -> None:
 
 LONG = replace(
     CONFIG,
-    cfr=replace(CONFIG.cfr, iterations=60),
+    iterations=60,
     evaluation=EvaluationConfig(every=7),
-    runtime=RuntimeConfig(threads=1, checkpoint_every=2, keep=2),
+    runtime=RuntimeConfig(threads=1, keep=2, checkpoint_seconds=0),
 )
 
 
 @pytest.fixture(scope="module")
 def long_reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("long") / "run"
-    start(path, replace(LONG, runtime=replace(LONG.runtime, checkpoint_every=60)))
+    start(path, replace(LONG, runtime=replace(LONG.runtime, checkpoint_seconds=1_000)))
     return path
 
 
@@ -843,16 +842,16 @@ def test_kill_9_at_random_moments_does_not_change_the_run(tmp_path: Path, long_r
         done = len(read_metrics(path / "metrics.jsonl"))
         checkpoint = RunFolder.open(path).checkpoint(pytest.fail)
         assert checkpoint is not None
-        assert checkpoint.iteration >= done - 2
+        assert checkpoint.iteration >= done - 1
     assert resume(path).finished
     assert_same_run(path, long_reference)
-    assert {p.name for p in (path / "checkpoints").iterdir()} == {"0000058", "0000060", "latest"}
+    assert {p.name for p in (path / "checkpoints").iterdir()} == {"0000059", "0000060", "latest"}
 
 
 @pytest.mark.parametrize("blow", [signal.SIGTERM, signal.SIGHUP])
 def test_other_signals_that_end_a_process_save_too_and_are_its_status(tmp_path: Path, blow: signal.Signals) -> None:
     path = tmp_path / "run"
-    config = replace(LONG, evaluation=EvaluationConfig(), runtime=replace(LONG.runtime, checkpoint_every=1000))
+    config = replace(LONG, evaluation=EvaluationConfig(), runtime=replace(LONG.runtime, checkpoint_seconds=1_000))
     status, out, err = struck(blow, 4, *arguments(path, config))
     assert status == 128 + blow
     stopped = re.search(rf"Stopped after iteration (\d+) and saved\. Go on with: deepcfr resume {path}\n", out)
@@ -863,7 +862,7 @@ def test_other_signals_that_end_a_process_save_too_and_are_its_status(tmp_path: 
 
 
 def test_ctrl_c_in_the_terminal_saves_says_how_to_go_on_and_the_run_ends_the_same(tmp_path: Path) -> None:
-    config = replace(LONG, evaluation=EvaluationConfig(), runtime=replace(LONG.runtime, checkpoint_every=1000))
+    config = replace(LONG, evaluation=EvaluationConfig(), runtime=replace(LONG.runtime, checkpoint_seconds=1_000))
     path = tmp_path / "run"
     status, out, err = struck(INTERRUPT, 4, *arguments(path, config))
     assert (status, "Traceback" in err) == (0, False)
@@ -918,6 +917,6 @@ def test_memories_that_do_not_fit_are_refused() -> None:
     huge = replace(CONFIG, game="leduc", memory=MemoryConfig(advantage_capacity=10**10, strategy_capacity=10**10))
     with pytest.raises(ConfigError, match=r"lower memory.advantage_capacity or memory.strategy_capacity\.$"):
         cost_notes(huge, source)
-    dream = replace(huge, sampling=OutcomeSampling(estimate="baseline"))
+    dream = replace(huge, sampling=SamplingConfig(kind="outcome", estimate="baseline"))
     with pytest.raises(ConfigError, match=r"lower .* or memory.strategy_capacity or values.capacity\.$"):
         cost_notes(dream, source)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ import torch
 from bet_size_games import ONE_ROUND, TWO_ROUNDS, decisions, rows_at
 from deepcfr.abstraction.buckets import lossless
 from deepcfr.abstraction.texture import TextureBuckets
-from deepcfr.config import RuntimeConfig, SolveConfig, TabularConfig
+from deepcfr.config import RunConfig
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.bet_size_game import ImplicitPoker
 from deepcfr.games.bet_sizes import BET_SIZE_GAMES
@@ -29,12 +28,13 @@ from deepcfr.runs.players import load_players
 from deepcfr.sampling.initial import RANGES, range_buckets, shares, tree_table, win_rates
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.types import Infosets
+from tables import changed, tabular
 
-PLAIN = TabularConfig(algorithm="mccfr", iterations=3, traversals=50)
-STARTED = replace(PLAIN, initial="win-rates")
+PLAIN = tabular("mccfr", 3, traversals=50)
+STARTED = changed(PLAIN, initial="win-rates")
 
 
-def bet_size_solver(config: TabularConfig) -> MCCFR:
+def bet_size_solver(config: RunConfig) -> MCCFR:
     game = ImplicitPoker(TWO_ROUNDS)
     return MCCFR(game, config)
 
@@ -147,7 +147,7 @@ def test_a_bet_size_solver_starts_from_it_too() -> None:
                          ids=["leduc", "bet_sizes"])  # fmt: skip
 def test_off_is_off_to_the_bit_and_on_is_not(make) -> None:  # type: ignore[no-untyped-def]
     found = []
-    for config in (PLAIN, replace(PLAIN, initial="uniform"), STARTED):
+    for config in (PLAIN, changed(PLAIN, initial="uniform"), STARTED):
         solver = make(config)
         deque(solver.iterations(), maxlen=0)
         found.append(solver.arrays())
@@ -157,10 +157,10 @@ def test_off_is_off_to_the_bit_and_on_is_not(make) -> None:  # type: ignore[no-u
 
 
 def test_a_taken_up_run_goes_on_as_the_whole_one() -> None:
-    whole, half = (MCCFR(load_game("leduc"), replace(STARTED, iterations=n)) for n in (4, 2))
+    whole, half = (MCCFR(load_game("leduc"), changed(STARTED, iterations=n)) for n in (4, 2))
     deque(whole.iterations(), maxlen=0)
     deque(half.iterations(), maxlen=0)
-    taken = MCCFR(load_game("leduc"), replace(STARTED, iterations=4))
+    taken = MCCFR(load_game("leduc"), changed(STARTED, iterations=4))
     taken.iteration = half.iteration
     for name, array in half.arrays().items():
         np.copyto(taken.arrays()[name], array)
@@ -171,13 +171,13 @@ def test_a_taken_up_run_goes_on_as_the_whole_one() -> None:
 def test_it_is_forgotten_in_the_end() -> None:
     """A start far from uniform, with a small weight, leaves no more exploitability after some iterations."""
     game = load_game("leduc")
-    config = replace(PLAIN, iterations=300, traversals=200)
+    config = changed(PLAIN, iterations=300, traversals=200)
     found = []
-    for each in (config, replace(config, initial="win-rates")):
+    for each in (config, changed(config, initial="win-rates")):
         solver = MCCFR(game, each)
         deque(solver.iterations(), maxlen=0)
         found.append(exploitability(solver.average_policy()).nash_conv)
-    start = exploitability(MCCFR(game, replace(config, initial="win-rates")).initial_policy()).nash_conv
+    start = exploitability(MCCFR(game, changed(config, initial="win-rates")).initial_policy()).nash_conv
     assert max(found) < start / 4
     assert found[1] == pytest.approx(found[0], rel=0.3)
 
@@ -194,7 +194,7 @@ def test_the_style_initial_is_what_training_started_from(tmp_path: Path) -> None
         torch.testing.assert_close(policy.probabilities(infosets), wanted)
     plain = styled(MCCFR(load_game("leduc"), PLAIN).average_policy(), "initial")
     assert isinstance(plain, UniformPolicy)
-    run = RunFolder.create(tmp_path / "run", SolveConfig("leduc", solve=STARTED, runtime=RuntimeConfig(threads=1)))
+    run = RunFolder.create(tmp_path / "run", changed(STARTED, game="leduc"))
     deque(solver.iterations(), maxlen=0)
     run.save(solver, 1.0)
     (loaded,) = load_players([f"initial:{tmp_path / 'run'}"], "average", pytest.fail)

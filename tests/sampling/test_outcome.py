@@ -9,15 +9,7 @@ import pytest
 import torch
 from test_external import Enumeration, RandomTable, dense_strategy, every_deal, listed
 
-from deepcfr.config import (
-    AdvantageFitConfig,
-    CFRConfig,
-    FitConfig,
-    MemoryConfig,
-    NetworkConfig,
-    OutcomeSampling,
-    RunConfig,
-)
+from deepcfr.config import AdvantageFitConfig, FitConfig, MemoryConfig, NetworkConfig, RunConfig, SamplingConfig
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.base import Deals, card_codes
 from deepcfr.games.poker import PokerGame
@@ -362,8 +354,8 @@ def test_deep_cfr_learns_kuhn_from_single_histories() -> None:
     fit = FitConfig(steps=40, batch_size=128, learning_rate=5e-3, schedule="cosine", draw="merged")
     config = RunConfig(
         game="kuhn",
-        cfr=CFRConfig(iterations=15),
-        sampling=OutcomeSampling(traversals=600),
+        iterations=15,
+        sampling=SamplingConfig(kind="outcome", traversals=600),
         memory=MemoryConfig(advantage_capacity=100_000, strategy_capacity=100_000),
         network=NetworkConfig(kind="mlp", width=32, layers=2),
         advantage=AdvantageFitConfig(**vars(fit)),

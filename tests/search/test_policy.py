@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from board_play import random_policy
-from deepcfr.config import SearchConfig, TabularConfig
+from deepcfr.config import SearchConfig
 from deepcfr.errors import ConfigError, DeepCFRError, GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.cards import suit_permutations
@@ -28,10 +28,11 @@ from deepcfr.search.policy import ResolvingPolicy
 from deepcfr.search.subgame import SubgameSolver, subgame
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import Infosets
+from tables import tabular
 
 LEDUC = PokerGame(PRESETS["leduc"])
 HULH = PokerGame(PRESETS["hulh"])
-BOARDS_ONLY = VectorCFR(LEDUC, TabularConfig()).average_policy()
+BOARDS_ONLY = VectorCFR(LEDUC, tabular("linear-cfr")).average_policy()
 NO_POKER = build_game(load_source("openspiel:kuhn_poker"))
 RUNOUT = (50, 20, 12, 9, 35)
 
@@ -39,7 +40,7 @@ RUNOUT = (50, 20, 12, 9, 35)
 @pytest.fixture(scope="module")
 def solved() -> VectorCFR:
     """Leduc poker after 40 iterations of Linear CFR: some 200 thousandths from an equilibrium."""
-    solver = VectorCFR(LEDUC, TabularConfig(iterations=40))
+    solver = VectorCFR(LEDUC, tabular("linear-cfr", 40))
     list(solver.iterations())
     return solver
 
@@ -73,7 +74,7 @@ def test_safe_search_lowers_nash_conv_and_unsafe_search_need_not(solved: VectorC
 def test_the_rest_of_an_equilibrium_is_found_again_from_its_own_ranges() -> None:
     """All rounds of a game searched from its beginning are the game itself."""
     searching = ResolvingPolicy(UniformPolicy(LEDUC), SearchConfig("unsafe", (0, 1), 400))
-    whole = VectorCFR(LEDUC, TabularConfig("dcfr", 400))
+    whole = VectorCFR(LEDUC, tabular("dcfr", 400))
     list(whole.iterations())
     board = Boards(LEDUC, merge=True).children(Boards(LEDUC, merge=True).root)[0]
     tree = whole.boards.rounds[0]

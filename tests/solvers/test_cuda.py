@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a C
 
 def test_training_on_cuda_draws_the_samples_of_the_cpu_and_resumes(tmp_path: Path) -> None:
     base = default_config("kuhn")
-    config = replace(base, cfr=replace(base.cfr, iterations=2), runtime=replace(base.runtime, device="cuda"))
+    config = replace(base, iterations=2, runtime=replace(base.runtime, device="cuda"))
     solver = DeepCFR(load_game("kuhn", device="cuda"), config)
     other = DeepCFR(load_game("kuhn"), config)
     next(solver.iterations())

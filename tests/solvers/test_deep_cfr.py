@@ -6,15 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from deepcfr.config import (
-    AdvantageFitConfig,
-    CFRConfig,
-    ExternalSampling,
-    FitConfig,
-    MemoryConfig,
-    NetworkConfig,
-    RunConfig,
-)
+from deepcfr.config import AdvantageFitConfig, FitConfig, MemoryConfig, NetworkConfig, RunConfig, SamplingConfig
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.base import by_infoset
@@ -35,8 +27,8 @@ FIT = FitConfig(steps=40, batch_size=128, learning_rate=5e-3, schedule="cosine")
 ADVANTAGE = AdvantageFitConfig(**vars(FIT))
 CONFIG = RunConfig(
     game="kuhn",
-    cfr=CFRConfig(iterations=25),
-    sampling=ExternalSampling(traversals=300),
+    iterations=25,
+    sampling=SamplingConfig(traversals=300),
     memory=MemoryConfig(advantage_capacity=100_000, strategy_capacity=100_000),
     network=NetworkConfig(kind="mlp", width=32, layers=2),
     advantage=ADVANTAGE,
@@ -44,7 +36,7 @@ CONFIG = RunConfig(
 )
 BRIEF = replace(
     CONFIG,
-    cfr=replace(CONFIG.cfr, iterations=3),
+    iterations=3,
     sampling=replace(CONFIG.sampling, traversals=40),
     advantage=replace(ADVANTAGE, steps=10),
     average=FIT,
@@ -121,12 +113,11 @@ def test_advantages_are_learned_as_shares_of_the_pot() -> None:
     exact = replace(ADVANTAGE, steps=500, batch_size=256, draw="merged")
     found = []
     for units in ("chips", "pots"):
-        once = replace(CONFIG.cfr, iterations=1)
         solver = solved(
             replace(
                 CONFIG,
-                cfr=once,
-                sampling=ExternalSampling(traversals=2000),
+                iterations=1,
+                sampling=SamplingConfig(traversals=2000),
                 advantage=replace(exact, units=units),
             )
         )
@@ -374,7 +365,7 @@ def test_the_chunk_changes_only_the_order_of_what_is_collected(chunk: int, monke
 @pytest.mark.parametrize("kind", ["reservoir", "window"])
 def test_memories_are_bounded_and_of_the_configured_kind(kind: str) -> None:
     memory = MemoryConfig(kind=kind, advantage_capacity=50, strategy_capacity=30)  # type: ignore[arg-type]
-    solver = solved(replace(BRIEF, memory=memory, cfr=replace(BRIEF.cfr, iterations=6)))
+    solver = solved(replace(BRIEF, memory=memory, iterations=6))
     for one, capacity in zip((*solver.memories.advantages, solver.memories.strategies), (50, 50, 30), strict=True):
         assert len(one) == capacity
         assert one.seen >= 6 * 40
@@ -418,7 +409,7 @@ def test_a_player_that_never_got_to_act_does_not_stop_the_run() -> None:
     # with one traversal, player 0 folds before player 1 has acted for one seed in three or so
     tiny = replace(
         BRIEF,
-        cfr=replace(BRIEF.cfr, iterations=1),
+        iterations=1,
         sampling=replace(BRIEF.sampling, traversals=1),
         advantage=replace(ADVANTAGE, steps=1),
         game="fhp",
@@ -431,7 +422,7 @@ def test_a_player_that_acts_late_is_fine_tuned_from_random_weights() -> None:
     rare = replace(
         BRIEF,
         game="fhp",
-        cfr=replace(BRIEF.cfr, iterations=5),
+        iterations=5,
         sampling=replace(BRIEF.sampling, traversals=1),
         advantage=replace(ADVANTAGE, steps=5, refit="fine-tune"),
         network=NetworkConfig(width=8),

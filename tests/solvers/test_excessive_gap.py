@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from deepcfr.config import SolveConfig, TabularConfig, config_problems
+from deepcfr.config import config_problems
 from deepcfr.evaluation.exploitability import tree_exploitability
 from deepcfr.games.explicit import EMPTY, realization, terminal_values
 from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
@@ -11,12 +11,13 @@ from deepcfr.runs.build import build_solver
 from deepcfr.solvers.base import SavedState
 from deepcfr.solvers.sequence_form import ExcessiveGap, entropy_weights, respond
 from deepcfr.types import Doubles
+from tables import tabular
 
 KUHN = load_openspiel_game("kuhn_poker")
 
 
 def solver_of(game: OpenSpielGame, iterations: int) -> ExcessiveGap:
-    solver = build_solver(game, SolveConfig(solve=TabularConfig(algorithm="egt", iterations=iterations)))
+    solver = build_solver(game, tabular("egt", iterations))
     assert isinstance(solver, ExcessiveGap)
     return solver
 
@@ -128,5 +129,5 @@ def test_a_run_goes_on_from_its_saved_state() -> None:
 
 
 def test_poker_games_of_ours_are_refused_with_a_sentence() -> None:
-    config = SolveConfig(game="leduc", solve=TabularConfig(algorithm="egt"))
+    config = tabular("egt", game="leduc")
     assert any("is egt, which is for games of OpenSpiel" in problem for problem in config_problems(config))

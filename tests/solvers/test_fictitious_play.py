@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from open_spiel.python.algorithms import fictitious_play
 
-from deepcfr.config import SolveConfig, TabularConfig, config_problems
+from deepcfr.config import config_problems
 from deepcfr.evaluation.exploitability import tree_exploitability
 from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
 from deepcfr.policies.base import Policy, UniformPolicy
@@ -13,10 +13,11 @@ from deepcfr.protocols.openspiel import from_openspiel
 from deepcfr.runs.build import build_solver
 from deepcfr.solvers.base import SavedState
 from deepcfr.solvers.sequence_form import FictitiousPlay
+from tables import tabular
 
 
 def solver_of(game: OpenSpielGame, iterations: int) -> FictitiousPlay:
-    solver = build_solver(game, SolveConfig(solve=TabularConfig(algorithm="xfp", iterations=iterations)))
+    solver = build_solver(game, tabular("xfp", iterations))
     assert isinstance(solver, FictitiousPlay)
     return solver
 
@@ -78,6 +79,6 @@ def test_a_run_goes_on_from_its_saved_state() -> None:
 
 
 def test_poker_games_of_ours_are_refused_with_a_sentence() -> None:
-    config = SolveConfig(game="leduc", solve=TabularConfig(algorithm="xfp"))
+    config = tabular("xfp", game="leduc")
     assert any("openspiel:leduc_poker" in problem for problem in config_problems(config))
-    assert not list(config_problems(SolveConfig(game="openspiel:kuhn_poker", solve=TabularConfig(algorithm="xfp"))))
+    assert not list(config_problems(tabular("xfp", game="openspiel:kuhn_poker")))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from board_play import random_policy
-from deepcfr.config import CFRConfig, PublicChanceSampling, TabularConfig
+from deepcfr.config import CFRConfig, SamplingConfig
 from deepcfr.games.base import Deals
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
@@ -21,9 +21,10 @@ from deepcfr.solvers.data import with_table
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import Infosets, Samples
+from tables import tabular
 
 KUHN, LEDUC = PokerGame(PRESETS["kuhn"]), PokerGame(PRESETS["leduc"])
-ALL = PublicChanceSampling(boards=1_000, samples=10)
+ALL = SamplingConfig(kind="public-chance", boards=1_000, samples=10)
 
 
 @pytest.mark.parametrize(("algorithm", "target"), [
@@ -34,7 +35,7 @@ def test_in_a_game_of_one_round_the_table_is_tabular_cfr(algorithm: Any, target:
     plus: dict[str, Any] = {"average_weighting": "linear"} if algorithm == "cfr+" else {}
     settings = CFRConfig(weighting=weighting, fallback="uniform", **plus)  # type: ignore[arg-type]
     table = FirstRoundTable(KUHN, settings, target=target)
-    vector = VectorCFR(KUHN, TabularConfig(algorithm=algorithm, iterations=30, precision="float64"))
+    vector = VectorCFR(KUHN, tabular(algorithm, 30, precision="float64"))
     boards = Boards(KUHN, merge=True, keep=True)
     (tree,), ((board,),) = boards.rounds, boards.kept
     for record in vector.iterations():

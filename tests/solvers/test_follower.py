@@ -8,26 +8,16 @@ from typing import Any, Literal, cast
 import pytest
 import torch
 
-from deepcfr.config import (
-    CFRConfig,
-    ExternalSampling,
-    MemoryConfig,
-    NamedSolver,
-    NetworkConfig,
-    PublicChanceSampling,
-    RunConfig,
-    RuntimeConfig,
-    Sampling,
-)
+from deepcfr.config import CFRConfig, MemoryConfig, NamedSolver, NetworkConfig, RunConfig, RuntimeConfig, SamplingConfig
 from deepcfr.defaults import default_config
 from deepcfr.games.presets import load_game
 from deepcfr.solvers import data
 from deepcfr.solvers.data import IterationRecord, TraversalJob
 from deepcfr.solvers.deep_cfr import DeepCFR, Follower, Iterate
 
-DRAWN = PublicChanceSampling(boards=2, samples=60)
-SAMPLED: dict[str, tuple[Sampling, Literal["network", "table"]]] = {
-    "histories, table first": (ExternalSampling(), "table"),
+DRAWN = SamplingConfig(kind="public-chance", boards=2, samples=60)
+SAMPLED: dict[str, tuple[SamplingConfig, Literal["network", "table"]]] = {
+    "histories, table first": (SamplingConfig(), "table"),
     "drawn boards": (DRAWN, "network"),
     "fixed boards": (replace(DRAWN, panel=True), "network"),
     "fixed boards, table first": (replace(DRAWN, panel=True), "table"),
@@ -52,7 +42,7 @@ def config_of(name: str) -> RunConfig:
     steps = {"steps": 10, "batch_size": 32}
     return replace(
         config,
-        cfr=replace(config.cfr, iterations=3),
+        iterations=3,
         memory=MemoryConfig(advantage_capacity=300, strategy_capacity=300),
         network=NetworkConfig(kind="mlp", width=8, layers=1),
         advantage=replace(config.advantage, **steps),

@@ -12,17 +12,12 @@ import torch
 
 from deepcfr.config import (
     AdvantageFitConfig,
-    CFRConfig,
-    ExternalSampling,
     FitConfig,
     MemoryConfig,
     NetworkConfig,
-    PublicChanceSampling,
     RunConfig,
     RuntimeConfig,
-    SolveConfig,
-    TabularConfig,
-    sampling_of,
+    SamplingConfig,
 )
 from deepcfr.defaults import default_config
 from deepcfr.games.presets import load_game
@@ -32,6 +27,7 @@ from deepcfr.solvers import data, deep_cfr
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.memories import HandMemories, InfosetMemories, TraversalResult
 from deepcfr.types import HandSamples, Infosets
+from tables import tabular
 
 LEDUC = load_game("leduc")
 KUHN = load_game("kuhn")
@@ -41,8 +37,8 @@ EVERY = Infosets(  # the infosets of Kuhn
 STILL = AdvantageFitConfig(steps=1, batch_size=32, learning_rate=1e-12, refit="fine-tune")
 CONFIG = RunConfig(
     game="leduc",
-    cfr=CFRConfig(iterations=4),
-    sampling=ExternalSampling(traversals=30),
+    iterations=4,
+    sampling=SamplingConfig(traversals=30),
     memory=MemoryConfig(advantage_capacity=10_000, strategy_capacity=10_000),
     network=NetworkConfig(kind="mlp", width=8, layers=1),
     advantage=STILL,
@@ -52,7 +48,7 @@ CONFIG = RunConfig(
 PANEL = replace(
     CONFIG,
     cfr=replace(CONFIG.cfr, first_round="table", keep_networks=0),
-    sampling=PublicChanceSampling(boards=2, samples=60, panel=True),
+    sampling=SamplingConfig(kind="public-chance", boards=2, samples=60, panel=True),
 )
 
 
@@ -78,7 +74,7 @@ def test_every_iteration_and_player_has_deals_and_actions_of_its_own(
         return traverse(game, deals, traverser, strategies, *rest)
 
     monkeypatch.setattr(data, name, watched)
-    run(DeepCFR(LEDUC, replace(CONFIG, sampling=sampling_of(sampler, CONFIG.sampling))))
+    run(DeepCFR(LEDUC, replace(CONFIG, sampling=replace(CONFIG.sampling, kind=sampler))))
     deals, actions = zip(*seen, strict=True)
     assert len(seen) == len(set(deals)) == len(set(actions)) == 2 * 4
 
@@ -131,10 +127,7 @@ def default_of(solver: Any) -> RunConfig:
         CONFIG,
         replace(PANEL, sampling=replace(PANEL.sampling, panel=False)),
         *map(default_of, ("escher", "double-neural", "nfsp", "ppo")),
-        *(
-            SolveConfig("leduc", solve=TabularConfig("mccfr", sampler=sampler, traversals=9))
-            for sampler in ("external", "outcome")
-        ),
+        *(tabular("mccfr", sampler=sampler, traversals=9, game="leduc") for sampler in ("external", "outcome")),
     ],
     ids=["external", "boards", "escher", "double-neural", "nfsp", "ppo", "mccfr", "outcome mccfr"],
 )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from bet_size_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions
-from deepcfr.config import RunConfig, SolveConfig, TabularConfig
+from deepcfr.config import RunConfig
 from deepcfr.errors import CheckpointError, ConfigError, GameError
 from deepcfr.games.bet_size_betting import nodes_of
 from deepcfr.games.bet_size_game import ImplicitPoker
@@ -19,11 +18,11 @@ from deepcfr.policies.tables import AbstractPolicy
 from deepcfr.runs.build import build_solver, make_game
 from deepcfr.sampling.bet_size_tables import FULL, expand
 from deepcfr.solvers.mccfr import MCCFR
+from tables import tabular
 
 
-def solved(rules: BetSizeRules, threads: int = 1, **settings: Any) -> MCCFR:
-    config = SolveConfig(solve=TabularConfig(algorithm="mccfr", **settings))
-    solver = build_solver(ImplicitPoker(rules), replace(config, runtime=replace(config.runtime, threads=threads)))
+def solved(rules: BetSizeRules, **settings: Any) -> MCCFR:
+    solver = build_solver(ImplicitPoker(rules), tabular("mccfr", **settings))
     for _ in solver.iterations():
         pass
     solver.workers.shutdown()
@@ -103,22 +102,20 @@ def test_a_threshold_takes_rare_actions_out_of_the_average_and_changes_no_table(
 def test_what_cannot_be_is_one_sentence() -> None:
     hunl = BET_SIZE_GAMES["hunl-ladder"]
     sentences = {
-        "hunl-ladder is solved with mccfr, and 'cfr+' was asked for.": {"algorithm": "cfr+"},
+        "hunl-ladder is solved with mccfr, and 'cfr+' was asked for.": {"solver": "cfr+"},
         "hunl-ladder is solved with external sampling only, but the sampler is 'outcome'.": {
-            "algorithm": "mccfr", "sampler": "outcome", "abstraction": "texture",
+            "sampler": "outcome", "abstraction": "texture",
         },
         "The abstraction 'runs/k' of hunl-ladder is in a folder, but was not loaded from it.": {
-            "algorithm": "mccfr", "abstraction": "runs/k",
+            "abstraction": "runs/k",
         },
         "Round 4 of hunl-ladder has 123,156,254 distinct hands, and a lossless abstraction numbers at most 20,000,000: use "
-        "--abstraction texture or a folder.": {"algorithm": "mccfr"},
+        "--abstraction texture or a folder.": {},
     }  # fmt: skip
     for sentence, settings in sentences.items():
         with pytest.raises(ConfigError) as error:
-            build_solver(ImplicitPoker(hunl), SolveConfig(solve=TabularConfig(**settings)))  # type: ignore[arg-type]
+            build_solver(ImplicitPoker(hunl), tabular(**{"solver": "mccfr", **settings}))
         assert error.value.problems == (sentence,)
-    with pytest.raises(ConfigError, match="needs at least 1 thread, but 'threads' is 0"):
-        solved(ONE_ROUND, threads=0)
     with pytest.raises(
         GameError, match=r"has more than 200,000 nodes: networks, search and exact evaluation need fewer"
     ):

@@ -16,10 +16,9 @@ from deepcfr.config import (
     FitConfig,
     MemoryConfig,
     NetworkConfig,
-    PublicChanceSampling,
     RunConfig,
     RuntimeConfig,
-    TabularConfig,
+    SamplingConfig,
     config_problems,
 )
 from deepcfr.errors import GameError
@@ -74,7 +73,7 @@ class Tabular:
 
     def iterate(self, t: int) -> None:
         for player in (0, 1):
-            settings = PublicChanceSampling(boards=100_000, samples=500, panel=True)
+            settings = SamplingConfig(kind="public-chance", boards=100_000, samples=500, panel=True)
             found = traverse_boards(self.boards, self.current, player, settings, t, 77 * t + player, Workers(1))
             self.table.add_strategy(player, t)
             self.table.add_values(found.first_values, player, t)
@@ -122,7 +121,7 @@ def start_anywhere(tabular: Tabular, vector: VectorCFR) -> None:
 def test_with_exact_tables_the_solver_is_linear_cfr(rules: PokerRules) -> None:
     game = PokerGame(rules)
     tabular = Tabular(Boards(game, merge=True, keep=True))
-    vector = VectorCFR(game, TabularConfig(algorithm="linear-cfr", iterations=8, precision="float64"))
+    vector = VectorCFR(game, tabular("linear-cfr", 8, precision="float64"))
     start_anywhere(tabular, vector)
     for record in vector.iterations():
         tabular.iterate(record.iteration)
@@ -143,17 +142,16 @@ FIT = FitConfig(steps=40, batch_size=64, learning_rate=3e-3, schedule="cosine")
 ADVANTAGE = AdvantageFitConfig(**vars(FIT), refit="fine-tune")
 CONFIG = RunConfig(
     game="leduc",
-    cfr=CFRConfig(iterations=18, first_round="table", keep_networks=0),
-    sampling=PublicChanceSampling(boards=3, samples=60),
+    iterations=18,
+    cfr=CFRConfig(first_round="table", keep_networks=0),
+    sampling=SamplingConfig(kind="public-chance", boards=3, samples=60),
     memory=MemoryConfig(advantage_capacity=10_000, strategy_capacity=10_000),
     network=NetworkConfig(kind="mlp", width=32, layers=2),
     advantage=ADVANTAGE,
     average=replace(FIT, steps=400),
     runtime=RuntimeConfig(threads=1),
 )
-BRIEF = replace(
-    CONFIG, cfr=replace(CONFIG.cfr, iterations=3), advantage=replace(ADVANTAGE, steps=8), average=replace(FIT, steps=8)
-)
+BRIEF = replace(CONFIG, iterations=3, advantage=replace(ADVANTAGE, steps=8), average=replace(FIT, steps=8))
 
 
 def solved(config: RunConfig, game: PokerGame = LEDUC) -> tuple[DeepCFR, list[IterationRecord]]:
@@ -188,7 +186,7 @@ def test_a_short_run_is_far_less_exploitable_than_uniform_play(name: str) -> Non
 
 @pytest.mark.parametrize("config", VARIANTS.values(), ids=list(VARIANTS))
 def test_records_say_what_was_done(config: RunConfig) -> None:
-    solver, records = solved(replace(config, cfr=replace(config.cfr, iterations=2), advantage=BRIEF.advantage))
+    solver, records = solved(replace(config, iterations=2, advantage=BRIEF.advantage))
     advantages, strategies = solver.memories.sizes()
     assert records[-1].advantage_samples == advantages
     assert records[-1].strategy_samples == strategies > 0
@@ -341,7 +339,10 @@ def test_a_panel_takes_its_hands_and_no_more_whatever_the_capacity() -> None:
 
 def test_boards_are_counted_with_what_is_remembered_of_them() -> None:
     game, rounds = load_game("fhp"), round_trees(load_game("fhp"))
-    few, panel = PublicChanceSampling(boards=100), PublicChanceSampling(boards=100, panel=True)
+    few, panel = (
+        SamplingConfig(kind="public-chance", boards=100),
+        SamplingConfig(kind="public-chance", boards=100, panel=True),
+    )
     assert board_bytes(game, few, rounds) == kept_bytes(game.rules, merge=True) < 0.3e9
     remembered = board_bytes(game, panel, rounds) - board_bytes(game, few, rounds)
     assert remembered == 100 * 4 * rounds[1].num_edges * 1176

@@ -10,14 +10,13 @@ import torch
 from deepcfr.config import (
     NamedSolver,
     NFSPConfig,
-    OutcomeSampling,
-    PublicChanceSampling,
     RunConfig,
+    SamplingConfig,
     config_problems,
     unread_settings,
     validate_config,
 )
-from deepcfr.defaults import default_config, network_solver
+from deepcfr.defaults import default_config, solver_of
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.openspiel import load_openspiel_game
@@ -60,8 +59,8 @@ def brief(name: NamedSolver, iterations: int = 3) -> RunConfig:
     sampling = config.sampling
     return replace(
         config,
-        cfr=replace(config.cfr, iterations=iterations),
-        sampling=sampling if isinstance(sampling, PublicChanceSampling) else replace(sampling, traversals=200),
+        iterations=iterations,
+        sampling=replace(sampling, traversals=200),
         memory=replace(config.memory, advantage_capacity=20_000, strategy_capacity=20_000),
         network=replace(config.network, width=32, layers=2),
         advantage=replace(config.advantage, **small),
@@ -84,7 +83,7 @@ def test_every_name_of_the_command_line_is_a_valid_set_of_settings() -> None:
                 continue
             config = default_config(game, name)
             assert validate_config(config).method == method
-            assert config.solver == network_solver(name) == "deep-cfr"
+            assert config.solver == solver_of(name) == "deep-cfr"
             assert not list(unread_settings(config))
     assert default_config("leduc").method == "Deep CFR"
     assert default_config("leduc", "nfsp").method == "NFSP"
@@ -271,7 +270,7 @@ def test_bootstrapped_targets_of_several_decisions_of_a_hand() -> None:
 def test_sums_in_networks_and_a_table_from_boards_that_are_drawn_anew() -> None:
     config = brief("deep-cfr+", 30)
     leduc = PokerGame(load_rules("leduc"))
-    sampling = PublicChanceSampling(boards=3, samples=200, decisions=2)
+    sampling = SamplingConfig(kind="public-chance", boards=3, samples=200, decisions=2)
     table = replace(config.cfr, first_round="table")
     average = replace(config.average, steps=300, batch_size=256)
     config = replace(config, game="leduc", sampling=sampling, cfr=table, average=average)
@@ -373,7 +372,7 @@ def test_a_bootstrapped_fit_begins_with_the_outputs_of_the_last_network() -> Non
     ("change", "sentence"),
     [
         (
-            {"sampling": OutcomeSampling(estimate="values"), "advantage": {"target": "bootstrap"}},
+            {"sampling": SamplingConfig(kind="outcome", estimate="values"), "advantage": {"target": "bootstrap"}},
             "needs 'sampling.estimate' to be payoffs or baseline",
         ),
         (
@@ -381,7 +380,11 @@ def test_a_bootstrapped_fit_begins_with_the_outputs_of_the_last_network() -> Non
             "needs 'cfr.first_round' to be network, or 'sampling.kind' to be public-chance",
         ),
         (
-            {"advantage": {"target": "predict"}, "cfr": {"first_round": "table"}, "sampling": PublicChanceSampling()},
+            {
+                "advantage": {"target": "predict"},
+                "cfr": {"first_round": "table"},
+                "sampling": SamplingConfig(kind="public-chance"),
+            },
             "needs 'cfr.first_round' to be network: a table predicts nothing",
         ),
         (
@@ -434,5 +437,5 @@ def test_bootstrapped_targets_need_new_samples_in_every_iteration() -> None:
 
 def test_settings_of_values_are_said_to_be_ignored_without_them() -> None:
     config = default_config("kuhn", "dream")
-    plain = replace(config, sampling=OutcomeSampling(), nfsp=NFSPConfig())
+    plain = replace(config, sampling=SamplingConfig(kind="outcome"), nfsp=NFSPConfig())
     assert any("values.steps" in note for note in unread_settings(plain))

@@ -13,13 +13,12 @@ from open_spiel.python.algorithms import discounted_cfr
 
 from deepcfr.config import (
     AdvantageFitConfig,
-    CFRConfig,
-    ExternalSampling,
     FitConfig,
     MemoryConfig,
     NetworkConfig,
     RunConfig,
     RuntimeConfig,
+    SamplingConfig,
     TabularConfig,
 )
 from deepcfr.errors import ConfigError
@@ -32,6 +31,7 @@ from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.sequence_form import TreeCFR
 from openspiel_policies import to_tabular_policy
 from predictive_cfr import PredictiveCFRPlus
+from tables import tabular
 
 LIARS_DICE = "liars_dice(dice_sides=5)"
 GOOFSPIEL = "goofspiel(num_cards=5,imp_info=True,points_order=descending)"
@@ -46,7 +46,7 @@ SOLVERS: dict[str, Any] = {
 
 
 def config(algorithm: str, iterations: int) -> TabularConfig:
-    return TabularConfig(algorithm=algorithm, iterations=iterations)  # type: ignore[arg-type]
+    return tabular(algorithm, iterations)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -177,8 +177,8 @@ def test_deep_cfr_learns_games_of_openspiel(name: str, share: float) -> None:
         game,
         RunConfig(
             game="openspiel",
-            cfr=CFRConfig(iterations=8),
-            sampling=ExternalSampling(traversals=300),
+            iterations=8,
+            sampling=SamplingConfig(traversals=300),
             memory=MemoryConfig(advantage_capacity=100_000, strategy_capacity=100_000),
             network=NetworkConfig(kind="mlp", width=32, layers=2),
             advantage=AdvantageFitConfig(**vars(fit), refit="fine-tune"),

@@ -12,7 +12,6 @@ import pytest
 import torch
 from open_spiel.python.algorithms import discounted_cfr
 
-from deepcfr.config import TabularConfig
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.openspiel import OpenSpielGame
@@ -26,6 +25,7 @@ from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import Infosets
 from openspiel_poker import openspiel_infosets, openspiel_policy, small_fhp
 from predictive_cfr import PredictiveCFRPlus
+from tables import tabular
 
 KUHN, LEDUC = PRESETS["kuhn"], PRESETS["leduc"]
 ALGORITHMS = ["cfr", "cfr+", "pcfr+", "linear-cfr", "dcfr"]
@@ -39,8 +39,7 @@ OPENSPIEL: dict[str, Any] = {
 
 
 def solver_of(rules: PokerRules, algorithm: str, iterations: int, threads: int = 1, **settings: Any) -> VectorCFR:
-    config = TabularConfig(algorithm=algorithm, iterations=iterations, **settings)  # type: ignore[arg-type]
-    return VectorCFR(PokerGame(rules), config, threads)
+    return VectorCFR(PokerGame(rules), tabular(algorithm, iterations, threads=threads, **settings))
 
 
 def exact(rules: PokerRules, algorithm: str, iterations: int, **settings: Any) -> VectorCFR:
@@ -143,7 +142,7 @@ def test_every_16_bit_average_is_rounded_with_a_stream_of_its_own(monkeypatch: p
 
     monkeypatch.setattr(Int16Table, "store", watched)
     for seed in (0, 1):
-        solver = VectorCFR(PokerGame(LEDUC), TabularConfig(algorithm="cfr", iterations=3, precision="int16"), seed=seed)
+        solver = VectorCFR(PokerGame(LEDUC), tabular("cfr", 3, precision="int16", seed=seed))
         for _ in solver.iterations():
             pass
     averages = [stream for stream in streams if stream is not None]
@@ -233,7 +232,7 @@ def test_trying_a_few_boards_changes_nothing() -> None:
 
 
 def test_memory_is_counted_before_it_is_taken() -> None:
-    config = TabularConfig(algorithm="cfr", precision="float32")
+    config = tabular("cfr", precision="float32")
     tables = 234_199_693 * 2 * 4
     assert tables < VectorCFR.memory_bytes(PokerGame(PRESETS["fhp"]), config) < tables + 0.2e9
     solver = solver_of(LEDUC, "cfr", 1)
@@ -290,7 +289,7 @@ def test_the_first_current_strategy_is_uniform_and_later_ones_are_not() -> None:
 
 def test_raw_suits_are_refused() -> None:
     with pytest.raises(GameError, match="canonical suits"):
-        VectorCFR(PokerGame(LEDUC, "raw"), TabularConfig())
+        VectorCFR(PokerGame(LEDUC, "raw"), tabular("linear-cfr"))
 
 
 # Boards ------------------------------------------------------------------------------------------------------------------
@@ -310,8 +309,8 @@ def test_merged_boards_of_flop_holdem_are_the_canonical_ones() -> None:
 
 def test_the_seed_decides_how_sixteen_bits_are_rounded() -> None:
     def averages(seed: int) -> npt.NDArray[np.generic]:
-        config = TabularConfig(algorithm="dcfr", iterations=5, precision="int16")
-        solver = VectorCFR(PokerGame(LEDUC), config, seed=seed)
+        config = tabular("dcfr", 5, precision="int16", seed=seed)
+        solver = VectorCFR(PokerGame(LEDUC), config)
         for _ in solver.iterations():
             pass
         return solver.arrays()["average-1-values"]

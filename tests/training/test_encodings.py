@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from deepcfr.config import RunConfig, load_any_config
+from deepcfr.config import RunConfig, load_config
 from deepcfr.config.toml import RECIPES
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import build_game, load_source
@@ -16,7 +16,7 @@ from deepcfr.training.networks import CardCounts
 
 Views = npt.NDArray[np.uint8]
 CONFIGS = sorted(RECIPES.glob("*.toml"))
-RUNS = {path.stem: config for path in CONFIGS if isinstance(config := load_any_config(path), RunConfig)}
+RUNS = {path.stem: config for path in CONFIGS if isinstance(config := load_config(path), RunConfig)}
 # docs/differences.md counts the twins of these
 FLOP = {name for name, config in RUNS.items() if config.game.startswith("fhp") and not config.network.card_embedding}
 

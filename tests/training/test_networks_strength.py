@@ -8,15 +8,7 @@ import pytest
 import torch
 
 from command_line import deepcfr, problem
-from deepcfr.config import (
-    AdvantageFitConfig,
-    CFRConfig,
-    ExternalSampling,
-    FitConfig,
-    MemoryConfig,
-    NetworkConfig,
-    RunConfig,
-)
+from deepcfr.config import AdvantageFitConfig, FitConfig, MemoryConfig, NetworkConfig, RunConfig, SamplingConfig
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.base import infosets_at
@@ -213,8 +205,8 @@ def test_percentiles_are_learned_far_better_than_from_cards_alone() -> None:
 def test_deep_cfr_with_strength_approaches_equilibrium_in_a_small_flop_holdem() -> None:
     fit = FitConfig(steps=60, batch_size=256, learning_rate=5e-3, schedule="cosine")
     config = RunConfig(
-        cfr=CFRConfig(iterations=6),
-        sampling=ExternalSampling(traversals=1_000),
+        iterations=6,
+        sampling=SamplingConfig(traversals=1_000),
         memory=MemoryConfig(advantage_capacity=200_000, strategy_capacity=200_000),
         network=NetworkConfig(width=16, card_width=1, strength=True),
         advantage=AdvantageFitConfig(**vars(fit)),
@@ -234,7 +226,7 @@ def test_the_command_trains_and_evaluates_with_strength(tmp_path: Path, suits: s
     out = tmp_path / "run"
     settings = (
         "--network.strength", "--network.suits", suits, "--network.width", "8", "--network.card-width", "1",
-        "--cfr.iterations", "2", "--sampling.traversals", "50", "--advantage.steps", "5", "--advantage.batch-size", "32",
+        "--iterations", "2", "--sampling.traversals", "50", "--advantage.steps", "5", "--advantage.batch-size", "32",
         "--average.steps", "5", "--average.batch-size", "32", "--memory.advantage-capacity", "10000",
         "--memory.strategy-capacity", "10000", "--network.kind", "paper",
     )  # fmt: skip

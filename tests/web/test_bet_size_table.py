@@ -33,7 +33,7 @@ def bot(tmp_path_factory: pytest.TempPathFactory) -> NamedRun:
     """A bot that was solved for a moment and exported, as `deepcfr serve` opens it."""
     folder = tmp_path_factory.mktemp("bet_sizes")
     write_game(RULES, folder / "two.toml")
-    brief = ("--algorithm", "mccfr", "--traversals", 50, "--iterations", 20, "--runtime.threads", 1, "--json")
+    brief = ("--solver", "mccfr", "--traversals", 50, "--iterations", 20, "--runtime.threads", 1, "--json")
     assert deepcfr("solve", folder / "two.toml", "--out", folder / "run", *brief).status == 0
     assert deepcfr("export", folder / "run", "--out", folder / "bot").status == 0
     return NamedRun("bot", RunFolder.open(folder / "bot"), "average", pytest.fail)
@@ -283,7 +283,7 @@ def test_a_betting_tree_that_is_too_large_has_no_ranges(tmp_path: Path) -> None:
     many = (tuple(range(4, 40, 4)), tuple(range(20, 110, 10)))
     rules = replace(RULES, stack=10_000, bet_sizes=many, max_raises=(9, 9))
     write_game(rules, tmp_path / "many.toml")
-    brief = ("--algorithm", "mccfr", "--traversals", 1, "--iterations", 1, "--runtime.threads", 1, "--json")
+    brief = ("--solver", "mccfr", "--traversals", 1, "--iterations", 1, "--runtime.threads", 1, "--json")
     assert deepcfr("solve", tmp_path / "many.toml", "--out", tmp_path / "run", *brief).status == 0
     large = NamedRun("large", RunFolder.open(tmp_path / "run"), "average", pytest.fail)
     with client(large) as somebody:

@@ -11,13 +11,14 @@ import pytest
 from fastapi.testclient import TestClient
 
 from command_line import edit_settings
-from deepcfr.config import RunConfig, SolveConfig, TabularConfig
+from deepcfr.config import RunConfig
 from deepcfr.errors import CheckpointError
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import append_metrics
 from deepcfr.web.app import build_app
 from deepcfr.web.runs import MatchCell, cross_table, find_tables
 from deepcfr.web.site import open_site, render
+from tables import tabular
 
 LINES = [
     {"iteration": i, "nodes_touched": 30, "iteration_seconds": 0.01, "total_nodes_touched": 30 * i, "seconds": 0.01 * i}
@@ -29,9 +30,8 @@ LINES = [
 def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs of Kuhn poker, the first one in training, and one of Leduc."""
     tmp_path = tmp_path_factory.mktemp("runs")
-    solve = TabularConfig(iterations=4)
-    RunFolder.create(tmp_path / "half", SolveConfig(game="kuhn", solve=solve))
-    RunFolder.create(tmp_path / "whole", SolveConfig(game="kuhn", solve=solve, seed=5))
+    RunFolder.create(tmp_path / "half", tabular("linear-cfr", 4, game="kuhn"))
+    RunFolder.create(tmp_path / "whole", tabular("linear-cfr", 4, game="kuhn", seed=5))
     RunFolder.create(tmp_path / "other", RunConfig(game="leduc"))
     for line in LINES:
         append_metrics(tmp_path / "whole" / "metrics.jsonl", line)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import logging
 import signal
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
 from operator import or_
-from pathlib import Path
 from typing import Annotated, Any, NoReturn, cast
 
 import tyro
@@ -20,24 +19,10 @@ from tyro.conf import subcommand
 
 from deepcfr import __version__
 from deepcfr.cli import measuring, player_records, playing, records, running
-from deepcfr.cli.help import LONG, MARKERS, SHORT, main_options, rules_of_help
+from deepcfr.cli.help import LONG, MAIN_OPTIONS, MARKERS, SHORT, rules_of_help
 from deepcfr.cli.output import standard_output, warn
-from deepcfr.config import (
-    SAMPLINGS,
-    NamedSolver,
-    RunConfig,
-    SolveConfig,
-    TabularConfig,
-    load_config,
-    load_solve_config,
-    sampling_of,
-)
-from deepcfr.defaults import (
-    LOCAL_CLUSTER,
-    default_config,
-    default_solve_config,
-    network_solver,
-)
+from deepcfr.config import NamedSolver, RunConfig, load_config
+from deepcfr.defaults import LOCAL_CLUSTER, default_config, solver_of
 from deepcfr.errors import ConfigError, DeepCFRError, HiddenAgent
 from deepcfr.signals import as_ctrl_c, received
 
@@ -75,6 +60,7 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
 }
 NO_LIBRARY = ("models", "runs")  # commands that load neither torch nor numba
 NO_TORCH = ("games",)  # and those that load numba alone
+_MAKE_RUNS = (["train"], ["solve"])
 
 
 def main() -> None:
@@ -159,68 +145,51 @@ def _show_warning(message: Warning | str, category: type[Warning], *place: Any, 
 
 
 def parse_command(arguments: list[str]) -> Any:
-    """The record of the command in the arguments; exits with status 2 for invalid ones.
-
-    The defaults of `train` and `solve` depend on --config and the game, so their arguments are parsed twice.
-    """
+    """The record of the command in the arguments; exits with status 2 for invalid ones."""
     arguments = _with_address(arguments)
-    train, solve = _shown(arguments) if {*SHORT, LONG} & {*arguments} else (RunConfig(), default_solve_config())
-    command = _read(_without_sampling(arguments), with_kind(train, arguments), solve)
-    if arguments[0] not in NO_LIBRARY and ("numba" if arguments[0] in NO_TORCH else "torch") not in sys.modules:
-        warn("loading libraries takes some seconds.")
-    if isinstance(command, records.Train):
-        if command.config and command.solver != network_solver(command.solver):
-            raise ConfigError(
-                f"--solver {command.solver} is a set of settings, and --config is one: use one of them, not both."
-            )
-        base = load_config(command.config) if command.config else default_config(command.game, command.solver)
-        return _read(arguments, with_kind(base, arguments), default_solve_config())
-    if isinstance(command, records.Solve):
-        tables = load_solve_config(command.config) if command.config else default_solve_config()
-        if command.minutes is not None and tables.iterations == TabularConfig().iterations:
-            most = dataclasses.replace(tables.solve, iterations=records.MOST_ITERATIONS)
-            tables = dataclasses.replace(tables, solve=most)
-        return _read(arguments, RunConfig(), tables)
+    makes_run = arguments[:1] in _MAKE_RUNS
+    if makes_run and not {*SHORT, LONG} & {*arguments}:
+        _announce_libraries(arguments[0])  # the game loads them, on which the defaults depend
+    command = _read(arguments, _start(arguments))
+    if makes_run and command.game != arguments[1]:
+        arguments = _game_first(arguments, command.game)
+        command = _read(arguments, _start(arguments))
+    if not makes_run:
+        _announce_libraries(arguments[0])
     return command
 
 
-def _shown(arguments: list[str]) -> tuple[RunConfig, SolveConfig]:
-    """The settings that --help shows as the defaults of `train` and `solve`: those of the game, solver and file named."""
+def _announce_libraries(command: str) -> None:
+    """Say that a command loads libraries, unless they are there."""
+    if command not in NO_LIBRARY and ("numba" if command in NO_TORCH else "torch") not in sys.modules:
+        warn("loading libraries takes some seconds.")
+
+
+def _game_first(arguments: list[str], game: str) -> list[str]:
+    """The arguments with the game right after the command."""
+    places = (place for place, word in enumerate(arguments) if word == game)
+    place = max(places, key=lambda i: not arguments[i - 1].startswith("--"))  # no value of an option
+    return [arguments[0], game, *arguments[1:place], *arguments[place + 1 :]]
+
+
+def _start(arguments: list[str]) -> RunConfig:
+    """The settings that the options of `train` and `solve` change: those of --config, or of the game and the solver."""
     words = [part for word in arguments for part in word.split("=", 1)]
-    named = dict(pairwise(words))
-    train, solve, file = RunConfig(), default_solve_config(), named.get("--config")
-    if words[0] == "train" and file:
-        train = load_config(Path(file))
-    elif words[0] == "train" and not words[1].startswith("-"):
-        train = default_config(words[1], cast("NamedSolver", named.get("--solver", "deep-cfr")))
-    elif words[0] == "solve" and file:
-        solve = load_solve_config(Path(file))
-    return train, solve
-
-
-def with_kind(config: RunConfig, arguments: list[str]) -> RunConfig:
-    """The settings with the sampling of --sampling.kind, and the settings that both kinds share. Raises ConfigError."""
-    words = [part for word in arguments for part in word.split("=", 1)]
-    if "--sampling.kind" not in words[:-1]:
-        return config
-    kind = words[words.index("--sampling.kind") + 1]
-    if kind not in SAMPLINGS:
-        raise ConfigError(f"--sampling.kind must be one of {', '.join(SAMPLINGS)}, but is {kind}.")
-    return dataclasses.replace(config, sampling=sampling_of(kind, config.sampling))
-
-
-def _without_sampling(arguments: list[str]) -> list[str]:
-    """The arguments without --sampling options, which are valid or not depending on the settings."""
-    flags = {"panel", "no-panel"}
-    found, skipped = [], False
-    for word in arguments:
-        if word.startswith("--sampling."):
-            skipped = "=" not in word and word.removeprefix("--sampling.").replace("_", "-") not in flags
-        elif skipped:
-            skipped = False
-        else:
-            found.append(word)
-    return found
+    named, solves = dict(pairwise(words)), words[:1] == ["solve"]
+    if words[:1] not in _MAKE_RUNS or words[1:2] == [] or words[1].startswith("-"):
+        return default_config("", "linear-cfr") if solves else RunConfig()
+    solver = cast("NamedSolver", named.get("--solver", "linear-cfr" if solves else "deep-cfr"))
+    config = load_config(named["--config"]) if "--config" in named else default_config(words[1], solver)
+    if config.tabular != solves:
+        asked, other = named.get("--config", f"--solver {solver}"), "train" if solves else "solve"
+        raise ConfigError(f"{asked} is for {config.method}, which 'deepcfr {other}' runs.")
+    if "--config" in named and not solves and solver_of(solver) != solver:
+        raise ConfigError(f"--solver {solver} is a set of settings, and --config is one: use one of them, not both.")
+    if "--minutes" in named and config.iterations == default_config("", "linear-cfr").iterations:
+        config = replace(config, iterations=records.MOST_ITERATIONS)
+    if "--sampling.kind" in named:
+        config = replace(config, sampling=config.sampling.of_kind(named["--sampling.kind"]))
+    return config
 
 
 def _with_address(arguments: list[str]) -> list[str]:
@@ -234,12 +203,13 @@ def _with_address(arguments: list[str]) -> list[str]:
     return found
 
 
-def _read(arguments: list[str], train: RunConfig, solve: SolveConfig) -> Any:
+def _read(arguments: list[str], start: RunConfig) -> Any:
     """The record of the arguments; prints the help that they ask for, or what is wrong with them, and exits."""
-    defaults = {records.Train: records.Train(**_sections(train)), records.Solve: records.Solve(**_sections(solve))}
+    starting: Any = records.Solve if start.tabular else records.Train
+    defaults = {starting: starting(tyro.MISSING, tyro.MISSING, solver=start.solver, settings=start)}
     name = arguments[0] if arguments else ""
     asked, _ = COMMANDS.get(name, (type(None), None))
-    options = main_options(name, train) if {*SHORT} & {*arguments} else None
+    options = MAIN_OPTIONS.get(name) if {*SHORT} & {*arguments} else None
     more = f"\n\nMore options: deepcfr {name} {LONG}" if options else ""
     choices: list[Any] = []
     for word, (kind, _) in COMMANDS.items():
@@ -253,11 +223,5 @@ def _read(arguments: list[str], train: RunConfig, solve: SolveConfig) -> Any:
         prog="deepcfr",
         description=DESCRIPTION,
         config=MARKERS,
-        registry=rules_of_help(asked, options),
+        registry=rules_of_help(asked, options, start),
     )
-
-
-def _sections(config: RunConfig | SolveConfig) -> dict[str, Any]:
-    """The settings as defaults of a command whose game and folder are required arguments."""
-    sections = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)}
-    return sections | {"game": tyro.MISSING, "out": tyro.MISSING}

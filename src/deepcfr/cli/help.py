@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
-from tyro.conf import DisallowNone, PositionalMetavarFromFieldName, Suppress, arg
+from tyro.conf import DisallowNone, Fixed, PositionalMetavarFromFieldName, Suppress, arg
 from tyro.constructors import (
     ConstructorRegistry,
     PrimitiveConstructorSpec,
@@ -25,12 +25,12 @@ SHORT, LONG = ("-h", "--help"), "--help-all"
 #: The options that --help shows of commands with more than ten; required ones are shown in any case.
 MAIN_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "train": (
-        "config", "solver", "seed", "json", "SOLVER.iterations", "evaluation.every", "runtime.threads", "runtime.device",
-        "runtime.minutes",
+        "config", "solver", "json", "settings.seed", "settings.iterations", "settings.evaluation.every",
+        "settings.runtime.threads", "settings.runtime.device", "settings.runtime.minutes",
     ),
     "solve": (
-        "config", "minutes", "seed", "json", "solve.algorithm", "solve.iterations", "solve.abstraction",
-        "evaluation.every", "runtime.threads",
+        "config", "solver", "minutes", "json", "settings.seed", "settings.iterations", "settings.solve.abstraction",
+        "settings.evaluation.every", "settings.runtime.threads",
     ),
     "spot": ("board", "pot", "stacks", "dealer", "big_blind", "sizes", "gap", "out", "threads", "json"),
     "match": ("boards", "hands", "seed", "policy", "threads", "json"),
@@ -42,15 +42,11 @@ MAIN_OPTIONS: Mapping[str, tuple[str, ...]] = {
 _VALUES: Mapping[type, str] = {int: "N", float: "X", str: "TEXT", Path: "FILE"}
 
 
-def main_options(command: str, train: RunConfig) -> tuple[str, ...] | None:
-    """The options that --help shows of a command, by their names in its record; None: all. `train` has the solver's."""
-    section = "cfr" if train.solver == "deep-cfr" else train.solver
-    options = MAIN_OPTIONS.get(command)
-    return options and tuple(name.replace("SOLVER", section) for name in options)
+def rules_of_help(command: type, options: tuple[str, ...] | None, start: RunConfig) -> ConstructorRegistry:
+    """Rules for tyro: short names for kinds of values, and only these options of a command; None: all of them.
 
-
-def rules_of_help(command: type, options: tuple[str, ...] | None) -> ConstructorRegistry:
-    """Rules for tyro: short names for kinds of values, and only these options of a command; None: all of them."""
+    `start` says whose settings `train` and `solve` offer: those of tabular solvers, or of all others.
+    """
     rules = ConstructorRegistry()
     rules.primitive_rule(_plain_value)
     shown = {} if options is None else _shown(command, options)
@@ -67,7 +63,10 @@ def rules_of_help(command: type, options: tuple[str, ...] | None) -> Constructor
         if not isinstance(usual, StructConstructorSpec):
             return None
         names = shown.get(record.type)
-        return dataclasses.replace(usual, fields=tuple(_option(item, names) for item in usual.fields))
+        fields = [_option(item, names) for item in usual.fields]
+        if record.type is RunConfig:
+            fields = [_setting(item, start) for item in fields]
+        return dataclasses.replace(usual, fields=tuple(fields))
 
     return rules
 
@@ -94,13 +93,12 @@ def _plain_value(value: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | No
 
 def _shown(command: type, options: tuple[str, ...]) -> dict[type, set[str]]:
     """The names of shown fields, of the command and of each of its sections."""
-    hints = get_type_hints(command)
     shown: dict[type, set[str]] = {command: {item.name for item in dataclasses.fields(command) if _is_required(item)}}
-    for name in options:
-        first, _, setting = name.partition(".")
-        shown[command].add(first)
-        if setting:
-            shown.setdefault(hints[first], set()).add(setting)
+    for option in options:
+        record = command
+        for name in option.split("."):
+            shown.setdefault(record, set()).add(name)
+            record = get_type_hints(record)[name]
     return shown
 
 
@@ -115,3 +113,18 @@ def _option(item: StructFieldSpec, shown: set[str] | None) -> StructFieldSpec:
     elif item.default is None or item.default == ():  # its text says what happens without it
         kind = Annotated[kind, arg(help_behavior_hint="")]
     return dataclasses.replace(item, type=kind)
+
+
+def _setting(item: StructFieldSpec, start: RunConfig) -> StructFieldSpec:
+    """A setting, fixed if the command has it as an argument or if its solvers do not read it."""
+    kind: Any = item.type
+    section = dataclasses.is_dataclass(item.default)
+    if item.name in ("game", "solver") or (section and not _offered(item.name, start)):
+        kind = Annotated[kind, Fixed, Suppress, arg(name=f"run.{item.name}")]  # names of options are unique
+    elif item.name == "solve":
+        kind = Annotated[kind, arg(name="")]
+    return dataclasses.replace(item, type=kind)
+
+
+def _offered(section: str, start: RunConfig) -> bool:
+    return section in start.sections if start.tabular else section != "solve"

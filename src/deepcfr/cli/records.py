@@ -5,36 +5,19 @@ Those that measure and play agents are in `player_records`; `help` says which op
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
-from tyro.conf import AvoidSubcommands, Positional, arg
+from tyro.conf import Positional, arg
 
-from deepcfr.config import (
-    AdvantageFitConfig,
-    CFRConfig,
-    EvaluationConfig,
-    ExternalSampling,
-    FitConfig,
-    MemoryConfig,
-    NamedSolver,
-    NetworkConfig,
-    NFSPConfig,
-    PPOConfig,
-    RunConfig,
-    RuntimeConfig,
-    Sampling,
-    SolveConfig,
-    TabularConfig,
-    ValueFitConfig,
-    validate_config,
-)
-from deepcfr.defaults import network_solver
+from deepcfr.config import NamedSolver, RunConfig, validate_config
+from deepcfr.config.records import TabularSolver
+from deepcfr.defaults import solver_of
 from deepcfr.errors import ConfigError
 
 Folder = Annotated[Path, arg(metavar="FOLDER")]
+Settings = Annotated[RunConfig, arg(name="")]  # those that the command offers: `help`
 Cluster = Annotated[str | None, arg(metavar="HOST:PORT")]
 MOST_ITERATIONS = 100_000_000  # the limit of a run that is limited by time
 DEFAULT_WORKERS = 2  # of a cluster
@@ -85,29 +68,16 @@ class Train:
     json: bool = False  # print one JSON object; progress goes to standard error
     ray: Cluster = None  # run traversals on the Ray cluster at HOST:PORT; without a value, on a new local one
     workers: int | None = None  # processes of the cluster that run traversals (default: 2)
-    seed: int = 0  # seed of everything random in the run
     #: nfsp, and ppo with mmd, have sections of their own and not those of Deep CFR; the other names are relatives of Deep
     #: CFR, as settings of it
     solver: NamedSolver = "deep-cfr"
-    cfr: CFRConfig = field(default_factory=CFRConfig)
-    sampling: AvoidSubcommands[Sampling] = field(default_factory=ExternalSampling)
-    memory: MemoryConfig = field(default_factory=MemoryConfig)
-    network: NetworkConfig = field(default_factory=NetworkConfig)
-    advantage: AdvantageFitConfig = field(default_factory=AdvantageFitConfig)
-    average: FitConfig = field(default_factory=FitConfig)
-    values: ValueFitConfig = field(default_factory=ValueFitConfig)
-    nfsp: NFSPConfig = field(default_factory=NFSPConfig)
-    ppo: PPOConfig = field(default_factory=PPOConfig)
-    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
-    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
+    settings: Settings = field(default_factory=RunConfig)
 
     def run_config(self) -> RunConfig:
         """The settings as one validated record."""
-        sections = {f.name: getattr(self, f.name) for f in dataclasses.fields(RunConfig) if f.name != "game"}
-        sections["solver"] = network_solver(self.solver)
         if self.ray is not None and self.solver != "deep-cfr":
             raise ConfigError(f"--ray is for Deep CFR, but the solver is {self.solver}.")
-        return validate_config(RunConfig(game=self.game, **sections))
+        return validate_config(replace(self.settings, game=self.game, solver=solver_of(self.solver)))
 
 
 @dataclass
@@ -124,18 +94,18 @@ class Solve:
     config: Path | None = None  # a TOML file with settings, or the name of a recipe that comes with the package
     minutes: float | None = None  # time limit, which replaces --iterations unless that is also given
     json: bool = False  # print one JSON object; progress goes to standard error
-    seed: int = 0  # seed of everything random in the run
-    solve: Annotated[TabularConfig, arg(name="")] = field(default_factory=TabularConfig)
-    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
-    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
+    #: full-width CFR in one of its variants, or Monte Carlo CFR (mccfr). xfp, full-width fictitious play, and egt, the
+    #: excessive gap technique, are for games of OpenSpiel
+    solver: TabularSolver = "linear-cfr"
+    settings: Settings = field(default_factory=RunConfig)
 
-    def run_config(self) -> SolveConfig:
+    def run_config(self) -> RunConfig:
         """The settings as one validated record."""
-        sections = {f.name: getattr(self, f.name) for f in dataclasses.fields(SolveConfig) if f.name != "game"}
+        config = replace(self.settings, game=self.game, solver=self.solver)
         if self.minutes is not None:
             check_minutes(self.minutes)
-            sections["runtime"] = dataclasses.replace(self.runtime, minutes=self.minutes)
-        return validate_config(SolveConfig(game=self.game, **sections))
+            config = replace(config, runtime=replace(config.runtime, minutes=self.minutes))
+        return validate_config(config)
 
 
 @dataclass

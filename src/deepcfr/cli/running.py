@@ -20,7 +20,7 @@ from deepcfr.cli.records import (
     Train,
     check_minutes,
 )
-from deepcfr.config import RunConfig, SolveConfig, read_settings
+from deepcfr.config import RunConfig, read_settings
 from deepcfr.errors import CheckpointError, ClusterError, ConfigError, GameError
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def solve_command(command: Solve) -> None:
     _start(config, command.out, command.json)
 
 
-def _start(config: RunConfig | SolveConfig, out: Path, as_json: bool, cluster: RayCluster | None = None) -> None:
+def _start(config: RunConfig, out: Path, as_json: bool, cluster: RayCluster | None = None) -> None:
     from deepcfr.runs.folder import RunFolder
 
     run = RunFolder.plan(out, config)

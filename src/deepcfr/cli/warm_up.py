@@ -19,7 +19,7 @@ from unittest.mock import patch
 from deepcfr.cli import main
 
 _FIT = "--advantage.steps 1 --average.steps 1"
-_TRAIN = f"--cfr.iterations 1 {_FIT}"
+_TRAIN = f"--iterations 1 {_FIT}"
 _BET_SIZES = """\
 stack = 16
 bet_sizes = [[4, 8], [50, 100]]
@@ -47,17 +47,17 @@ def _commands() -> Iterator[str]:
     boards = "--sampling.kind public-chance --sampling.boards 2 --sampling.samples 8"
     yield f"train fhp-mini --out mini {_TRAIN} --cfr.first-round table {boards}"
     for algorithm, precision in (("cfr+", "float32"), ("linear-cfr", "int16"), ("dcfr", "float64")):
-        yield f"solve leduc --out {precision} --algorithm {algorithm} --precision {precision} --iterations 2"
+        yield f"solve leduc --out {precision} --solver {algorithm} --precision {precision} --iterations 2"
     for sampler in ("external", "outcome"):
-        yield f"solve leduc --out mccfr-{sampler} --algorithm mccfr --sampler {sampler} --traversals 9 --iterations 2"
-    yield "solve sizes.toml --out bets --algorithm mccfr --traversals 20 --iterations 2"
+        yield f"solve leduc --out mccfr-{sampler} --solver mccfr --sampler {sampler} --traversals 9 --iterations 2"
+    yield "solve sizes.toml --out bets --solver mccfr --traversals 20 --iterations 2"
     yield "abstract fhp-mini --out buckets --buckets 4 8"
     yield "match external float32 --hands 50"
     yield "match resolve:external external --hands 5 --search.rounds 0 1 --search.iterations 2"
     yield "lbr external"
     yield "lbr bets --hands 5"
     if find_spec("pyspiel"):
-        yield "solve openspiel:kuhn_poker --out openspiel --algorithm cfr+ --iterations 2"
+        yield "solve openspiel:kuhn_poker --out openspiel --solver cfr+ --iterations 2"
 
 
 def warm_up() -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, get_args
-
-from deepcfr.config.self_play import NFSPConfig, PPOConfig
+from typing import Any, Literal
 
 Weighting = Literal["linear", "uniform", "quadratic", "discounted"]  # the weight of iteration t: t, 1, t^2, or DCFR's
 _PLUS = {"uniform": "CFR", "linear": "LinearCFR", "discounted": "DCFR"}  # clipped variants, by weighting
@@ -30,16 +28,12 @@ def lists_histories(game: str) -> bool:
 class CFRConfig:
     """The iterations of CFR (Algorithm 1)."""
 
-    iterations: int = 450  #: CFR iterations T
     #: weight of iteration t: t (Linear CFR) or 1; or discounted: sums are discounted by their sign, as in Discounted CFR
     #: with alpha = 1.5 and beta = 0 (Brown and Sandholm 2019), which needs a panel's exact sums or bootstrapped targets
     weighting: Literal["linear", "uniform", "discounted"] = "linear"
     #: weight of iteration t in the average strategy: `weighting`; t as in CFR+; or t^2 as in Discounted CFR with gamma = 2.
     #: The same for discounted sums is t^2, too
     average_weighting: Literal["same", "linear", "quadratic"] = "same"
-    #: actions to which the average network gives less are not played, unless none is as probable (thresholding, Ganzfried,
-    #: Sandholm and Waugh 2012): a softmax leaves a little to every action. Training does not change; 0 is off
-    average_threshold: float = 0.0
     fallback: Literal["highest", "uniform"] = "highest"  #: action when no advantage is positive
     first_round: Literal["network", "table"] = "network"  #: store of the first betting round's regrets and strategy
     keep_networks: int = 1  #: iterations between snapshots of the networks, for SD-CFR; 0 keeps none
@@ -53,59 +47,60 @@ class CFRConfig:
 
 
 @dataclass(frozen=True)
-class ExternalSampling:
-    """Algorithm 2: a traversal takes all actions of the traverser, and samples chance and the opponent's actions."""
+class SamplingConfig:
+    """The traversals of Deep CFR. Each kind reads its own settings of these."""
 
-    kind: Literal["external"] = "external"  #: external, outcome or public-chance; the other options here depend on it
-    traversals: int = 10_000  #: traversals K per iteration and player
-    #: actions that the traverser takes at each of its decisions, drawn alike without replacement (robust sampling, Li et
-    #: al. 2020); 0 is all
+    #: external (Algorithm 2): a traversal takes all actions of the traverser, and samples chance and the opponent's
+    #: actions; outcome: it samples all actions of both players, so it is one history (section 4); public-chance: it samples
+    #: boards, and plays out all hands of both players on them
+    kind: Literal["external", "outcome", "public-chance"] = "external"
+    traversals: int = 10_000  #: external, outcome: traversals K per iteration and player
+    #: external: actions that the traverser takes at each of its decisions, drawn alike without replacement (robust
+    #: sampling, Li et al. 2020); 0 is all
     actions: int = 0
-
-
-@dataclass(frozen=True)
-class OutcomeSampling:
-    """A traversal samples all actions of both players and chance, so it is one history (section 4)."""
-
-    kind: Literal["outcome"] = "outcome"  #: external, outcome or public-chance; the other options here depend on it
-    traversals: int = 10_000  #: traversals K per iteration and player
-    #: the source of sampled advantages: payoffs with importance weights; the same with learnt history values as a baseline,
-    #: as in DREAM; or history values alone, without importance weights, as in ESCHER
+    #: outcome: the source of sampled advantages: payoffs with importance weights; the same with learnt history values as a
+    #: baseline, as in DREAM; or history values alone, without importance weights, as in ESCHER
     estimate: Literal["payoffs", "baseline", "values"] = "payoffs"
+    #: public-chance: boards of the first round that deals one, all if there are not more; each is followed by one of every
+    #: later round
+    boards: int = 100
+    #: public-chance: visit the same boards in every iteration; the memories then hold exact sums over iterations
+    panel: bool = False
+    #: public-chance: hands that a board adds to the memories. Without a panel they are so many in every round if both
+    #: players play uniformly, because infosets are recorded in proportion to reach
+    samples: int = 500
+    decisions: int = 1  #: public-chance: infosets of each recorded hand; a panel records all of its round
+    #: public-chance: hands that both players may have on each board, drawn at random; 0 for all. Only for games whose
+    #: boards are not kept
+    hands: int = 0
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The names of the settings that the kind reads."""
+        if self.kind == "public-chance":
+            return ("kind", "boards", "panel", "samples", "decisions", "hands")
+        return ("kind", "traversals", "actions" if self.kind == "external" else "estimate")
+
+    def of_kind(self, kind: Any) -> SamplingConfig:
+        """Settings of another kind: the defaults, but for traversals where both have them; itself if it is that kind."""
+        if kind == self.kind:
+            return self
+        return SamplingConfig(kind) if kind == "public-chance" else SamplingConfig(kind, self.traversals)
+
+    @property
+    def on_panel(self) -> bool:
+        """Whether every iteration visits the same boards."""
+        return self.kind == "public-chance" and self.panel
+
+    @property
+    def learns_values(self) -> bool:
+        """Whether advantages are estimated with learnt values of histories."""
+        return self.kind == "outcome" and self.estimate != "payoffs"
 
     @property
     def exploration(self) -> float:
-        """The share of uniform play in the traverser's sampling policy: half as in DREAM, all as in ESCHER."""
+        """The share of uniform play in the traverser's policy of outcome sampling: half as in DREAM, all as in ESCHER."""
         return 1.0 if self.estimate == "values" else 0.5
-
-
-@dataclass(frozen=True)
-class PublicChanceSampling:
-    """A traversal samples boards, and plays out all hands of both players on them."""
-
-    #: external, outcome or public-chance; the other options here depend on it
-    kind: Literal["public-chance"] = "public-chance"
-    #: boards of the first round that deals one, all if there are not more; each is followed by one of every later round
-    boards: int = 100
-    #: visit the same boards in every iteration; the memories then hold exact sums over iterations
-    panel: bool = False
-    #: hands that a board adds to the memories. Without a panel they are so many in every round if both players play
-    #: uniformly, because infosets are recorded in proportion to reach
-    samples: int = 500
-    decisions: int = 1  #: infosets of each recorded hand; a panel records all of its round
-    #: hands that both players may have on each board, drawn at random; 0 for all. Only for games whose boards are not kept
-    hands: int = 0
-
-
-HistorySampling = ExternalSampling | OutcomeSampling
-Sampling = ExternalSampling | OutcomeSampling | PublicChanceSampling
-SAMPLINGS: dict[str, type[Sampling]] = {record.kind: record for record in get_args(Sampling)}
-
-
-def sampling_of(kind: str, like: Sampling) -> Sampling:
-    """The sampling of a kind, with the settings that it shares with `like`."""
-    names = {item.name for item in fields(SAMPLINGS[kind])} - {"kind"}
-    return SAMPLINGS[kind](**{name: value for name, value in vars(like).items() if name in names})
 
 
 @dataclass(frozen=True)
@@ -209,6 +204,10 @@ class EvaluationConfig:
     #: the strategy of Deep CFR that is measured and played: its policy network, or the exact average of the snapshots
     #: (sd-cfr). The policy network is fitted in either case
     policy: Literal["average", "sd-cfr"] = "average"
+    #: actions to which the average strategy gives less are not played, unless none is as probable (thresholding, Ganzfried,
+    #: Sandholm and Waugh 2012): a softmax leaves a little to every action. Training does not change. 0 is off; above 1/2
+    #: only the most probable action is left
+    threshold: float = 0.0
 
     def is_due(self, iteration: int) -> bool:
         """Whether to evaluate after an iteration that is not the last one."""
@@ -231,78 +230,90 @@ class RuntimeConfig:
 
     device: str = "cpu"  #: a torch device
     threads: int = 2  #: number of CPU threads
-    checkpoint_every: int = 10  #: iterations between checkpoints
-    checkpoint_seconds: int = 0  #: minimum seconds between checkpoints, for iterations that are shorter than a save
+    checkpoint_seconds: int = (
+        120  #: seconds between checkpoints, each at the end of an iteration; 0: after every iteration
+    )
     keep: int = 2  #: newest checkpoints to keep
     minutes: float = 0.0  #: time limit of the run; 0 is no limit
 
 
-#: deep-cfr: Deep CFR and its relatives, which are settings of it; nfsp and ppo have sections of their own instead
-NetworkSolver = Literal["deep-cfr", "nfsp", "ppo"]
-#: names of `train --solver`: solvers, and what is settings of one, such as `mmd` of `ppo` (`deepcfr.defaults`)
+@dataclass(frozen=True)
+class NFSPConfig:
+    """Neural Fictitious Self-Play, which reads this section, `network`, `evaluation` and `runtime`.
+
+    The defaults are those of Heinrich and Silver (2016) on Leduc, who count steps in the game: 2 updates of mini-batches of
+    128 for every 128 steps. Their learning rate of action values, for plain gradient descent, is too large for the networks
+    here, whose last features are normalised, and for Adam; the defaults of `train --solver nfsp` are smaller.
+    """
+
+    episodes: int = 64  #: episodes in a batch; in Leduc a player acts about 2.4 times in each
+    anticipatory: float = 0.1  #: eta, the probability that a player responds to the opponent in an episode
+    #: probability of a uniformly random action of a best response in iteration 1; in iteration t it is divided by sqrt(t)
+    epsilon_start: float = 0.06
+    #: share of the games in which a player explores: it plays its average policy with half of the actions at random, and
+    #: the opponent does not learn from the game; 0 explores by epsilon only, as in the paper
+    exploration: float = 0.0
+    replay_capacity: int = 200_000  #: transitions in each player's replay memory, the newest ones
+    reservoir_capacity: int = 2_000_000  #: best-response samples in each player's reservoir
+    q_steps: int = 2  #: updates of each action-value network in an iteration
+    policy_steps: int = 2  #: updates of each average-policy network in an iteration
+    batch_size: int = 128  #: examples in a mini-batch, drawn with replacement
+    target_every: int = 300  #: updates of an action-value network between copies to its target network
+    q_learning_rate: float = 0.1  #: learning rate of action-value networks, by Adam; it falls along a cosine to a tenth
+    policy_learning_rate: float = 0.005  #: the same of average-policy networks
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """Policy gradients by self-play: proximal policy optimisation (ppo, Schulman et al. 2017) and magnetic mirror descent
+    (mmd, Sokota et al. 2023), which read this section, `network`, `evaluation` and `runtime`.
+
+    The updates of each method, found by trials on Leduc (docs/algorithms/ppo.md), are in `reinforcement.learner`.
+    """
+
+    episodes: int = 16_384  #: episodes in a batch
+
+
+@dataclass(frozen=True)
+class TabularConfig:
+    """Tabular solvers: full-width CFR in one of its variants, or Monte Carlo CFR (mccfr)."""
+
+    #: number type of tables; int16 is for full-width CFR on poker games
+    precision: Literal["float64", "float32", "int16"] = "float32"
+    sampler: Literal["external", "outcome"] = "external"  #: mccfr: how actions are sampled
+    #: mccfr: traversals K per iteration and player; the opponent's strategy is fixed during them, so small games need few
+    traversals: int = 2_000
+    weighting: Literal["linear", "uniform"] = "linear"  #: mccfr: weight of iteration t, t or 1
+    abstraction: str = "lossless"  #: mccfr: the folder of an abstraction, texture (Lin 2024, figure 4), or lossless
+    #: mccfr: least probability of every legal action in both players' strategies at the start; 0 is off. It falls as in Lin
+    #: (2024, section 6.2), who starts with 0.01: by 2.5e-7 after every game, and to 0 after 40,000 games
+    exploration_start: float = 0.0
+    #: mccfr: function applied to losses in the game's unit (Lin 2024, section 6.3); y1 leaves them unchanged. Evaluation
+    #: always uses the real payoffs
+    reward_shape: Literal["y1", "y2", "y3", "y4"] = "y1"
+    #: mccfr: target of `reward_shape`: chips won and lost, or sampled regrets
+    reward_on: Literal["payoff", "regret"] = "payoff"
+    #: mccfr: initial strategy of the tables: uniform, or by the simulated win rate of a hand's bucket (Lin 2024, section 7)
+    initial: Literal["uniform", "win-rates"] = "uniform"
+
+    @property
+    def abstraction_folder(self) -> Path | None:
+        """The folder of the abstraction; None for lossless and texture."""
+        return None if self.abstraction in ("lossless", "texture") else Path(self.abstraction)
+
+
+NetworkSolver = Literal["deep-cfr", "nfsp", "ppo", "mmd"]
+TabularSolver = Literal["cfr", "cfr+", "pcfr+", "linear-cfr", "dcfr", "mccfr", "xfp", "egt"]
+SolverName = Literal[NetworkSolver, TabularSolver]
+#: names of `train --solver`: solvers, and relatives of Deep CFR, which are settings of it (`deepcfr.defaults`)
 NamedSolver = Literal[
     "deep-cfr", "nfsp", "ppo", "mmd", "dream", "escher", "rcfr", "double-neural",
     "deep-cfr+", "deep-dcfr+", "deep-pdcfr+", "vr-deep-cfr+", "vr-deep-dcfr+", "vr-deep-pdcfr+",
 ]  # fmt: skip
-
-
-@dataclass(frozen=True)
-class RunConfig:
-    """All settings of a run."""
-
-    game: str = "fhp"  #: a preset, the path of a game definition, openspiel:NAME, or module:Class
-    seed: int = 0
-    solver: NetworkSolver = "deep-cfr"  #: nfsp and ppo use their own sections and not those of Deep CFR
-    cfr: CFRConfig = field(default_factory=CFRConfig)
-    sampling: Sampling = field(default_factory=ExternalSampling)
-    memory: MemoryConfig = field(default_factory=MemoryConfig)
-    network: NetworkConfig = field(default_factory=NetworkConfig)
-    advantage: AdvantageFitConfig = field(default_factory=AdvantageFitConfig)
-    average: FitConfig = field(default_factory=FitConfig)
-    values: ValueFitConfig = field(default_factory=ValueFitConfig)
-    nfsp: NFSPConfig = field(default_factory=NFSPConfig)
-    ppo: PPOConfig = field(default_factory=PPOConfig)
-    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
-    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
-
-    @property
-    def iterations(self) -> int:
-        if self.solver == "deep-cfr":
-            return self.cfr.iterations
-        return self.nfsp.iterations if self.solver == "nfsp" else self.ppo.iterations
-
-    @property
-    def plays_all_hands(self) -> bool:
-        """Whether a traversal plays out all hands of its boards at once, instead of single histories."""
-        return self.solver == "deep-cfr" and self.sampling.kind == "public-chance"
-
-    @property
-    def has_values(self) -> bool:
-        """Whether the run learns the values of histories."""
-        sampling = self.sampling
-        return self.solver == "deep-cfr" and sampling.kind == "outcome" and sampling.estimate != "payoffs"
-
-    @property
-    def method(self) -> str:
-        """The name of the algorithm that the settings make."""
-        if self.solver == "nfsp":
-            return "NFSP"
-        if self.solver == "ppo":
-            return self.ppo.method.upper()
-        varied = "VR-" if self.has_values else ""
-        if self.advantage.target == "sum":
-            return f"{varied}Double Neural CFR"
-        if self.advantage.bootstrapped:
-            predictive = "P" if self.advantage.target == "predict" else ""
-            return f"{varied}Deep{predictive}{_PLUS[self.cfr.weighting]}+"
-        if self.sampling.kind == "outcome" and self.has_values:
-            return "DREAM" if self.sampling.estimate == "baseline" else "ESCHER"
-        exact = self.sampling.kind == "public-chance" and self.sampling.panel and self.advantage.units != "log"
-        networks_alone = self.cfr.first_round == "network"
-        return "RCFR" if exact and networks_alone and self.cfr.weighting == "uniform" else "Deep CFR"
-
-
-_TABULAR = {
+_METHODS: dict[SolverName, str] = {
+    "nfsp": "NFSP",
+    "ppo": "PPO",
+    "mmd": "MMD",
     "mccfr": "Monte Carlo CFR",
     "cfr": "CFR",
     "cfr+": "CFR+",
@@ -315,65 +326,74 @@ _TABULAR = {
 
 
 @dataclass(frozen=True)
-class TabularConfig:
-    """A tabular solver: full-width CFR in one of its variants, or Monte Carlo CFR."""
-
-    #: xfp, full-width fictitious play, and egt, the excessive gap technique, are for games of OpenSpiel
-    algorithm: Literal["cfr", "cfr+", "pcfr+", "linear-cfr", "dcfr", "mccfr", "xfp", "egt"] = "linear-cfr"
-    iterations: int = 100  #: CFR iterations T
-    #: number type of tables; int16 is for full-width CFR on poker games
-    precision: Literal["float64", "float32", "int16"] = "float32"
-    sampler: Literal["external", "outcome"] = "external"  #: mccfr: how actions are sampled
-    #: mccfr: traversals K per iteration and player; the opponent's strategy is fixed during them, so small games need few
-    traversals: int = 2_000
-    weighting: Literal["linear", "uniform"] = "linear"  #: mccfr: weight of iteration t, t or 1
-    #: mccfr with outcome sampling: the learned value of an action that was not taken (VR-MCCFR), by infoset or, in games
-    #: of OpenSpiel, by history; none: 0
-    baseline: Literal["none", "infoset", "history"] = "none"
-    abstraction: str = "lossless"  #: mccfr: the folder of an abstraction, texture (Lin 2024, figure 4), or lossless
-    #: mccfr: least probability of every legal action in both players' strategies at the start; 0 is off. It falls as in Lin
-    #: (2024, section 6.2), who starts with 0.01: by 2.5e-7 after every game, and to 0 after 40,000 games
-    exploration_start: float = 0.0
-    #: mccfr: function applied to losses in the game's unit (Lin 2024, section 6.3); y1 leaves them unchanged. Evaluation
-    #: always uses the real payoffs
-    reward_shape: Literal["y1", "y2", "y3", "y4"] = "y1"
-    #: mccfr: target of `reward_shape`: chips won and lost, or sampled regrets
-    reward_on: Literal["payoff", "regret"] = "payoff"
-    #: mccfr: initial strategy of the tables: uniform, or by the simulated win rate of a hand's bucket (Lin 2024, section 7)
-    initial: Literal["uniform", "win-rates"] = "uniform"
-    #: mccfr: actions of the average strategy below this probability are not played, unless none is as probable; 0 is off,
-    #: above 1/2 only the most probable action is left
-    threshold: float = 0.0
-
-
-@dataclass(frozen=True)
-class SolveConfig:
-    """All settings of a run of a tabular solver."""
+class RunConfig:
+    """All settings of a run: a section for each solver, and sections that several read."""
 
     game: str = "fhp"  #: a preset, the path of a game definition, openspiel:NAME, or module:Class
-    seed: int = 0  #: seed of sampling and of random rounding
+    seed: int = 0  #: seed of everything random in the run
+    solver: SolverName = "deep-cfr"  #: it reads the sections in `sections`
+    #: iterations T of CFR; of nfsp, ppo and mmd: batches of episodes, each followed by updates of all networks
+    iterations: int = 450
+    cfr: CFRConfig = field(default_factory=CFRConfig)
+    sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    memory: MemoryConfig = field(default_factory=MemoryConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    advantage: AdvantageFitConfig = field(default_factory=AdvantageFitConfig)
+    average: FitConfig = field(default_factory=FitConfig)
+    values: ValueFitConfig = field(default_factory=ValueFitConfig)
+    nfsp: NFSPConfig = field(default_factory=NFSPConfig)
+    ppo: PPOConfig = field(default_factory=PPOConfig)
     solve: TabularConfig = field(default_factory=TabularConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
 
     @property
-    def iterations(self) -> int:
-        return self.solve.iterations
+    def family(self) -> Literal["deep-cfr", "nfsp", "ppo", "tabular"]:
+        """The kind of the solver; mmd is of ppo."""
+        if self.solver in ("deep-cfr", "nfsp"):
+            return self.solver
+        return "ppo" if self.solver in ("ppo", "mmd") else "tabular"
 
     @property
-    def method(self) -> str:
-        """The name of the algorithm."""
-        return _TABULAR[self.solve.algorithm]
+    def tabular(self) -> bool:
+        """Whether the solver keeps tables instead of networks."""
+        return self.family == "tabular"
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """The sections that the solver reads."""
+        own = {"tabular": ("solve",), "nfsp": ("network", "nfsp"), "ppo": ("network", "ppo")}
+        deep = ("cfr", "sampling", "memory", "network", "advantage", "average", *(("values",) * self.has_values))
+        return (*own.get(self.family, deep), "evaluation", "runtime")
 
     @property
     def plays_all_hands(self) -> bool:
-        """Whether an iteration plays out all hands at once, instead of single histories."""
-        return self.solve.algorithm != "mccfr"
+        """Whether all hands are played out at once, instead of single histories."""
+        if self.tabular:
+            return self.solver != "mccfr"
+        return self.solver == "deep-cfr" and self.sampling.kind == "public-chance"
 
     @property
-    def abstraction_folder(self) -> Path | None:
-        """The folder of the abstraction; None for lossless and texture."""
-        return None if self.solve.abstraction in ("lossless", "texture") else Path(self.solve.abstraction)
+    def has_values(self) -> bool:
+        """Whether the run learns the values of histories."""
+        return self.solver == "deep-cfr" and self.sampling.learns_values
+
+    @property
+    def method(self) -> str:
+        """The name of the algorithm that the settings make."""
+        if self.solver != "deep-cfr":
+            return _METHODS[self.solver]
+        varied = "VR-" if self.has_values else ""
+        if self.advantage.target == "sum":
+            return f"{varied}Double Neural CFR"
+        if self.advantage.bootstrapped:
+            predictive = "P" if self.advantage.target == "predict" else ""
+            return f"{varied}Deep{predictive}{_PLUS[self.cfr.weighting]}+"
+        if self.has_values:
+            return "DREAM" if self.sampling.estimate == "baseline" else "ESCHER"
+        exact = self.sampling.on_panel and self.advantage.units != "log"
+        networks_alone = self.cfr.first_round == "network"
+        return "RCFR" if exact and networks_alone and self.cfr.weighting == "uniform" else "Deep CFR"
 
 
 SearchKind = Literal["gadget", "maxmargin", "unsafe"]
@@ -393,4 +413,3 @@ class SearchConfig:
 
 
 DEFAULT_SEARCH = SearchConfig()
-AnyConfig = RunConfig | SolveConfig

@@ -7,14 +7,11 @@ import hashlib
 import json
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from deepcfr.config.checks import config_problems, shown
-from deepcfr.config.records import SAMPLINGS, AnyConfig, ExternalSampling, RunConfig, Sampling, SolveConfig
+from deepcfr.config.records import RunConfig
 from deepcfr.errors import ConfigError
-
-_Config = TypeVar("_Config", bound=AnyConfig)
-
 
 RECIPES = Path(__file__).parent / "recipes"
 
@@ -25,27 +22,9 @@ def load_config(path: str | Path) -> RunConfig:
     Raises ConfigError with every problem in the file: unreadable or malformed text, unknown sections and keys, values of
     the wrong type, numbers out of range.
     """
-    config = load_any_config(path)
-    if not isinstance(config, RunConfig):
-        raise ConfigError(f"In '{path}': the section 'solve' is for a tabular solver, not for Deep CFR.")
-    return config
-
-
-def load_solve_config(path: str | Path) -> SolveConfig:
-    """Read a TOML file of a tabular solver; errors as in `load_config`."""
-    config = load_any_config(path)
-    if not isinstance(config, SolveConfig):
-        raise ConfigError(
-            f"In '{path}': a section 'solve' is missing, so this is no configuration of a tabular solver."
-        )
-    return config
-
-
-def load_any_config(path: str | Path) -> AnyConfig:
-    """Read a TOML file, or a recipe; one with a section `solve` is a `SolveConfig`. Errors as in `load_config`."""
     table = read_settings(path)
     try:
-        return config_from_table(table) if "solve" not in table else solve_config_from_table(table)
+        return config_from_table(table)
     except ConfigError as error:
         raise ConfigError([f"In '{path}': {problem}" for problem in error.problems]) from None
 
@@ -89,17 +68,8 @@ def signed_toml(text: str) -> str:
 
 def config_from_table(table: dict[str, Any]) -> RunConfig:
     """A validated `RunConfig` from nested dictionaries; see `load_config` for the errors."""
-    return _from_table(RunConfig, table)
-
-
-def solve_config_from_table(table: dict[str, Any]) -> SolveConfig:
-    """A validated `SolveConfig` from nested dictionaries; see `load_config` for the errors."""
-    return _from_table(SolveConfig, table)
-
-
-def _from_table(record: type[_Config], table: dict[str, Any]) -> _Config:
     problems: list[str] = []
-    config: _Config = _build(record, table, "", problems)
+    config: RunConfig = _build(RunConfig, table, "", problems)
     problems += config_problems(config)
     if problems:
         raise ConfigError(problems)
@@ -112,9 +82,7 @@ def _build(record: type, table: dict[str, Any], prefix: str, problems: list[str]
     for name, value in table.items():
         if name not in hints:
             problems.append(f"'{prefix}{name}' is not a setting; there are {', '.join(hints)}.")
-        elif hints[name] == Sampling and isinstance(value, dict):
-            values[name] = _sampling(value, problems)
-        elif not dataclasses.is_dataclass(hints[name]) and hints[name] != Sampling:
+        elif not dataclasses.is_dataclass(hints[name]):
             known = len(problems)
             converted = _convert(hints[name], value, prefix + name, problems)
             if len(problems) == known:
@@ -124,16 +92,6 @@ def _build(record: type, table: dict[str, Any], prefix: str, problems: list[str]
         else:
             problems.append(f"'{prefix}{name}' must be a section, but is {shown(value)}.")
     return record(**values)
-
-
-def _sampling(table: dict[str, Any], problems: list[str]) -> Sampling:
-    """The sampling record of the kind in the section; it has only the settings of that kind."""
-    kind = table.get("kind", "external")
-    if kind not in tuple(SAMPLINGS):
-        problems.append(f"'sampling.kind' must be one of {', '.join(SAMPLINGS)}, but is {shown(kind)}.")
-        return ExternalSampling()
-    sampling: Sampling = _build(SAMPLINGS[kind], table, "sampling.", problems)
-    return sampling
 
 
 def _convert(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
@@ -154,25 +112,31 @@ def _convert(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
     return value
 
 
-def settings_by_name(config: AnyConfig) -> dict[str, Any]:
-    """Every setting by its name in a configuration file, such as `cfr.iterations`."""
+def settings_by_name(config: RunConfig) -> dict[str, Any]:
+    """Every setting that the solver reads, by its name in a configuration file, such as `cfr.weighting`."""
     named: dict[str, Any] = {}
     for section, value in dataclasses.asdict(config).items():
-        named |= (
-            {f"{section}.{key}": item for key, item in value.items()} if isinstance(value, dict) else {section: value}
-        )
+        if not isinstance(value, dict):
+            named[section] = value
+        elif section in config.sections:
+            read = config.sampling.read if section == "sampling" else value
+            named |= {f"{section}.{key}": value[key] for key in read}
     return named
 
 
-def config_to_toml(config: AnyConfig) -> str:
-    """The configuration as TOML text that `load_config` or `load_any_config` reads back to an equal record."""
-    names = ("game", "seed", "solver") if isinstance(config, RunConfig) else ("game", "seed")
-    lines = [f"{name} = {_toml(getattr(config, name))}" for name in names]
-    for section in dataclasses.fields(config):
-        record = getattr(config, section.name)
-        if dataclasses.is_dataclass(record):
-            lines += ["", f"[{section.name}]"]
-            lines += [f"{item.name} = {_toml(getattr(record, item.name))}" for item in dataclasses.fields(record)]
+def config_to_toml(config: RunConfig) -> str:
+    """The configuration as TOML text that `load_config` reads back to an equal record.
+
+    Settings that the solver does not read are left out if they have their defaults.
+    """
+    lines, plain, read = [], dataclasses.asdict(RunConfig()), settings_by_name(config)
+    for section, value in dataclasses.asdict(config).items():
+        if not isinstance(value, dict):
+            lines.append(f"{section} = {_toml(value)}")
+            continue
+        kept = {key: x for key, x in value.items() if f"{section}.{key}" in read or x != plain[section][key]}
+        if kept:
+            lines += ["", f"[{section}]", *(f"{key} = {_toml(x)}" for key, x in kept.items())]
     return "\n".join(lines) + "\n"
 
 

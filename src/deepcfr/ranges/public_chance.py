@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from deepcfr.config import PublicChanceSampling
+from deepcfr.config import SamplingConfig
 from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
 from deepcfr.ranges.boards import MOST_ORDERED, Board, Boards, Deal, Entry, SampledBoards, by_likeness, count_boards
@@ -64,7 +64,7 @@ def traverse_boards(
     boards: Boards,
     strategy: BoardStrategy,
     player: int,
-    settings: PublicChanceSampling,
+    settings: SamplingConfig,
     iteration: int,
     stream: int,
     workers: Workers,
@@ -109,7 +109,7 @@ class BoardSampler:
     """Chooses the boards of a pass. All randomness comes from `stream`, so equal streams visit the same boards."""
 
     boards: Boards
-    settings: PublicChanceSampling
+    settings: SamplingConfig
     stream: int
 
     def choose(self, board: Board) -> list[Board]:
@@ -169,7 +169,7 @@ class BoardTraversal:
     boards: Boards
     strategy: BoardStrategy
     player: int
-    settings: PublicChanceSampling
+    settings: SamplingConfig
     iteration: int
     stream: int
     found: Records = field(default_factory=dict)
@@ -206,7 +206,7 @@ class BoardTraversal:
         reach = np.empty((len(part.nodes), len(board)))
         opponent_row = tree.row[1 - self.player, part.nodes]
         unblocked_reach(opponent_row, play.rows[1 - self.player], board.holes, board.view, board.example, reach)
-        record = self._whole_hands if self.settings.panel else self._infosets
+        record = self._whole_hands if self.settings.on_panel else self._infosets
         advantages, strategies = record(play, values, reach)
         return Recorded(
             round=board.round,
@@ -354,7 +354,7 @@ def _by_likeness(later: list[Board], boards: Boards) -> Ints:
     return np.lexsort((*(cards // suits).T[::-1], pairs(cards // suits), pairs(cards % suits)))
 
 
-def visited_boards(rules: PokerRules, settings: PublicChanceSampling, *, merge: bool) -> list[int]:
+def visited_boards(rules: PokerRules, settings: SamplingConfig, *, merge: bool) -> list[int]:
     """Upper bound on the number of boards of each round that a traversal visits."""
     visited, most, dealt = [], 1, False
     for new_cards, boards in zip(rules.board_cards, count_boards(rules, merge=merge), strict=True):

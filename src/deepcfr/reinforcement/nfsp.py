@@ -182,7 +182,10 @@ class NFSP(SelfPlay):
                 target.load_state_dict(learner.network.state_dict())
             return q_loss(learner.network, target, memory[index], encoding)
 
-        rate, stream = settings.q_learning_rate * cosine(t, settings.iterations), self._stream("value steps", t, player)
+        rate, stream = (
+            settings.q_learning_rate * cosine(t, self.config.iterations),
+            self._stream("value steps", t, player),
+        )
         mean = learner.descend(len(memory), loss, settings.q_steps, settings.batch_size, rate, stream)
         return mean * float(learner.network.scale) ** 2
 
@@ -198,7 +201,7 @@ class NFSP(SelfPlay):
             logits = outputs_at(learner.network, batch.infosets, encoding)
             return imitation_loss(logits, batch.target, encoding.legal[batch.infosets.node])
 
-        rate = settings.policy_learning_rate * cosine(t, settings.iterations)
+        rate = settings.policy_learning_rate * cosine(t, self.config.iterations)
         stream = self._stream("average steps", t, player)
         return learner.descend(len(memory), loss, settings.policy_steps, settings.batch_size, rate, stream)
 

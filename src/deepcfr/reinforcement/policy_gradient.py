@@ -115,7 +115,7 @@ class PolicyGradient(SelfPlay):
     @property
     def objective(self) -> PolicyObjective:
         """The objective that an update of policy networks descends on."""
-        return OBJECTIVES[self.settings.method]
+        return OBJECTIVES[self.config.solver]
 
     def _iterate(self) -> PolicyGradientRecord:
         t, settings = self.iteration + 1, self.settings
@@ -134,7 +134,7 @@ class PolicyGradient(SelfPlay):
             trained=_BATCH * steps,
             play_seconds=played - start,
             fit_seconds=time.perf_counter() - played,
-            entropy_weight=entropy_weight(self.objective.entropy, t, settings.iterations),
+            entropy_weight=entropy_weight(self.objective.entropy, t, self.config.iterations),
             value_loss=(losses[0] or 0.0, losses[1] or 0.0),
         )
 
@@ -147,7 +147,7 @@ class PolicyGradient(SelfPlay):
 
     def _learn(self, t: int, player: int, found: list[Episodes]) -> float | None:
         """Update a player's networks; returns the mean squared error of V, None if the player never acts."""
-        objective, last, legal = self.objective, self.settings.iterations, self.game.encoding.legal
+        objective, last, legal = self.objective, self.config.iterations, self.game.encoding.legal
         policy, value = self.policies[player], self.values[player]
         steps = joined([episodes.transitions[player] for episodes in found])
         if not len(steps):

@@ -262,13 +262,13 @@ class SelfPlay(Solver):
 
     def iterations(self) -> Iterator[Record]:
         """Batches of episodes with updates, from the current state to the configured number of iterations."""
-        while self.iteration < self.settings.iterations:
+        while self.iteration < self.config.iterations:
             yield self._iterate()
 
     def describe(self) -> str:
         """One line with game, iterations, episodes, network size and seed."""
         return (
-            f"{self.config.method} on {self.game.name}: {self.settings.iterations:,} iterations of "
+            f"{self.config.method} on {self.game.name}: {self.config.iterations:,} iterations of "
             f"{self.settings.episodes:,} episodes, networks of {count_parameters(self._new_network('size')):,} parameters, "
             f"seed {self.config.seed}"
         )

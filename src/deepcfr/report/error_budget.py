@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from deepcfr.config import RunConfig, TabularConfig
+from deepcfr.config import RunConfig, RuntimeConfig
 from deepcfr.errors import CheckpointError, ConfigError, GameError
 from deepcfr.evaluation.deviations import ALL, Deviation, decision_sets, deviations
 from deepcfr.evaluation.exact_average import first_round_table, solved_examples
@@ -56,7 +56,7 @@ _LIMITS = {
     UNSPLIT: "iterates and the average network together limit: they add",
 }
 # by the weighting of Deep CFR's iterations
-_ALGORITHMS: dict[str, Any] = {"linear": "linear-cfr", "uniform": "cfr", "discounted": "dcfr"}
+_SOLVERS: dict[str, Any] = {"linear": "linear-cfr", "uniform": "cfr", "discounted": "dcfr"}
 Progress = Callable[[str, int, int], None]
 """Progress report: (description of the step, done, total)."""
 
@@ -120,8 +120,8 @@ def run_budget(run: RunFolder, settings: BudgetSettings, warn: Say, progress: Pr
     run has no checkpoint, and the errors of `error_budget`.
     """
     config = run.config
-    if not isinstance(config, RunConfig) or config.solver != "deep-cfr":
-        other = config.method if isinstance(config, RunConfig) else "a tabular solver"
+    if config.solver != "deep-cfr":
+        other = "a tabular solver" if config.tabular else config.method
         raise ConfigError(f"An error budget needs a Deep CFR run, and '{run.path}' is a run of {other}.")
     if not isinstance(run.source, PokerRules):
         raise GameError(f"An error budget is for limit and pot betting, and '{run.source.name}' has neither.")
@@ -207,11 +207,11 @@ def _check(game: PokerGame, config: RunConfig, iteration: int, settings: BudgetS
         )
 
 
-def _tabular(config: RunConfig, iterations: int) -> TabularConfig:
-    algorithm = _ALGORITHMS[config.cfr.weighting]
-    if config.advantage.target in ("bootstrap", "predict") and algorithm == "cfr":
-        algorithm = "cfr+"  # sums of which only the positive part stays
-    return TabularConfig(algorithm=algorithm, iterations=iterations)
+def _tabular(config: RunConfig, iterations: int, threads: int = 1) -> RunConfig:
+    solver = _SOLVERS[config.cfr.weighting]
+    if config.advantage.target in ("bootstrap", "predict") and solver == "cfr":
+        solver = "cfr+"  # sums of which only the positive part stays
+    return RunConfig(solver=solver, iterations=iterations, runtime=RuntimeConfig(threads=threads))
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ class _Measurement:
         if not goals:
             return []
         canonical = self.game if self.game.suits == "canonical" else PokerGame(self.game.rules)
-        solver = VectorCFR(canonical, _tabular(self.config, goals[-1][1]), self.settings.threads)
+        solver = VectorCFR(canonical, _tabular(self.config, goals[-1][1], self.settings.threads))
         parts = []
         with solver.workers:
             steps = solver.iterations()
@@ -241,7 +241,7 @@ class _Measurement:
                 while solver.iteration < iterations:
                     next(steps)
                     self.tell(f"{name}: iterations", solver.iteration, iterations)
-                meaning = _MEANINGS[name].format(algorithm=solver.config.algorithm, iterations=iterations)
+                meaning = _MEANINGS[name].format(algorithm=solver.config.solver, iterations=iterations)
                 parts.append(self._part(name, meaning, solver.average_policy(), start))
         if "architecture" not in skip:
             start = time.perf_counter()
@@ -263,7 +263,7 @@ class _Measurement:
     def panel_parts(self, policy: Policy) -> list[Part]:
         """NashConv if chance deals only the boards of the run's panel; empty without a panel or with all boards."""
         sampling, rules = self.config.sampling, self.game.rules
-        if sampling.kind != "public-chance" or not sampling.panel:
+        if not sampling.on_panel:
             return []
         merge = self.game.suits == "canonical"
         if visited_boards(rules, sampling, merge=merge) == count_boards(rules, merge=merge):

@@ -17,8 +17,8 @@ from typing import Any
 
 from rich.console import Console
 
-from deepcfr.config import UNREAD, AnyConfig, RunConfig, settings_by_name
-from deepcfr.defaults import default_config, default_solve_config
+from deepcfr.config import settings_by_name
+from deepcfr.defaults import default_config
 from deepcfr.errors import ConfigError, DeepCFRError, GameError
 from deepcfr.evaluation.exploitability import Exploitability
 from deepcfr.files import write_atomically
@@ -205,32 +205,19 @@ def _number_table(run: RunData, named: bool) -> str:
     )
 
 
-def settings(run: RunData) -> dict[str, Any]:
-    """All settings that the run's solver reads, by dotted name."""
-    return _flat(run.config)
-
-
 def default_settings(run: RunData) -> dict[str, Any]:
     """The default settings of the run's game and solver; its own settings if the game cannot be made here."""
     config = run.config
-    if isinstance(config, RunConfig):
-        try:
-            plain: AnyConfig = default_config(config.game, config.solver, run.source)
-        except (ConfigError, GameError):  # such as OpenSpiel, which is not installed
-            plain = config
-    else:
-        plain = default_solve_config()
-    return _flat(dataclasses.replace(plain, game=config.game))
-
-
-def _flat(config: AnyConfig) -> dict[str, Any]:
-    unread = UNREAD[config.solver] if isinstance(config, RunConfig) else ()
-    return {name: value for name, value in settings_by_name(config).items() if name.split(".")[0] not in unread}
+    try:
+        plain = default_config(config.game, config.solver, run.source)
+    except (ConfigError, GameError):  # such as OpenSpiel, which is not installed
+        plain = config
+    return settings_by_name(dataclasses.replace(plain, game=config.game))
 
 
 def _settings(runs: Sequence[RunData]) -> str:
     """Settings that differ between runs or from the defaults, then all settings."""
-    own = [settings(run) for run in runs]
+    own = [settings_by_name(run.config) for run in runs]
     if len(runs) == 1:
         plain = default_settings(runs[0])
         columns, heads = [*own, plain], ["this run", "default"]

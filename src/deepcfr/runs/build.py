@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deepcfr.abstraction.buckets import Abstraction
-from deepcfr.config import AnyConfig, RunConfig, SolveConfig
+from deepcfr.config import RunConfig
 from deepcfr.errors import ConfigError
 from deepcfr.games.base import Game
 from deepcfr.games.bet_size_game import BetSizePoker
@@ -18,36 +18,33 @@ from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.solvers.sequence_form import ExcessiveGap, FictitiousPlay, TreeCFR
 from deepcfr.solvers.vector_cfr import VectorCFR
 
-_LEARNING: dict[str, type[Solver]] = {"deep-cfr": DeepCFR, "nfsp": NFSP, "ppo": PolicyGradient}
+_LEARNING: dict[str, type[Solver]] = {"deep-cfr": DeepCFR, "nfsp": NFSP, "ppo": PolicyGradient, "mmd": PolicyGradient}
 _ON_TREES: dict[str, type[FullWidthSolver]] = {"xfp": FictitiousPlay, "egt": ExcessiveGap}
 
 
-def make_game(source: GameSource, config: AnyConfig, device: str = "cpu") -> Game:
+def make_game(source: GameSource, config: RunConfig, device: str = "cpu") -> Game:
     """The game of a run, with cards as its networks see them."""
-    if isinstance(config, SolveConfig):
+    if config.tabular:
         return build_game(source, device=device)
     game = build_game(source, config.network.suits, device)
     return poker_game(game) if isinstance(game, Poker) else game
 
 
-def solver_class(game: Game, config: AnyConfig) -> type[Solver]:
-    """The solver of a configuration. Raises ConfigError for a game or an abstraction that it does not offer."""
-    if isinstance(config, RunConfig):
+def solver_class(game: Game, config: RunConfig) -> type[Solver]:
+    """The solver of a configuration. Raises ConfigError for a game that it does not offer."""
+    if not config.tabular:
         return _LEARNING[config.solver]
-    algorithm = config.solve.algorithm
     if not isinstance(game, PokerGame | TreeGame | BetSizePoker):
         raise ConfigError(f"Tabular solvers need a list of histories, and '{game.name}' has too many: use train.")
-    if algorithm == "mccfr":
+    if config.solver == "mccfr":
         return MCCFR
-    if config.solve.abstraction != "lossless":
-        raise ConfigError(f"{algorithm} is full-width and takes no abstraction: use mccfr.")
     if isinstance(game, BetSizePoker):
-        raise ConfigError(f"{game.name} is solved with mccfr, and '{algorithm}' was asked for.")
-    return VectorCFR if isinstance(game, PokerGame) else _ON_TREES.get(algorithm, TreeCFR)
+        raise ConfigError(f"{game.name} is solved with mccfr, and '{config.solver}' was asked for.")
+    return VectorCFR if isinstance(game, PokerGame) else _ON_TREES.get(config.solver, TreeCFR)
 
 
 def build_solver(
-    game: Game, config: AnyConfig, abstraction: Abstraction | None = None, outside: Outside | None = None
+    game: Game, config: RunConfig, abstraction: Abstraction | None = None, outside: Outside | None = None
 ) -> Solver:
     """A new solver for the game, before its first iteration; `abstraction` is for Monte Carlo CFR on poker games.
 
@@ -56,11 +53,8 @@ def build_solver(
     Raises ConfigError and GameError for what the solver does not offer.
     """
     kind = solver_class(game, config)
-    if isinstance(config, RunConfig):
-        return DeepCFR(game, config, outside) if kind is DeepCFR else kind(game, config)  # type: ignore[call-arg]
-    settings, threads = config.solve, config.runtime.threads
+    if kind is DeepCFR:
+        return DeepCFR(game, config, outside)
     if kind is MCCFR:
-        return MCCFR(game, settings, config.seed, threads, abstraction)  # type: ignore[arg-type]
-    if kind is VectorCFR:
-        return VectorCFR(game, settings, threads, config.seed)  # type: ignore[arg-type]
-    return kind(game, settings)  # type: ignore[call-arg]
+        return MCCFR(game, config, abstraction)  # type: ignore[arg-type]
+    return kind(game, config)  # type: ignore[call-arg]

@@ -11,7 +11,7 @@ import torch
 
 from deepcfr.abstraction.buckets import read_counts, table_bytes
 from deepcfr.abstraction.texture import TEXTURE
-from deepcfr.config import AnyConfig, PublicChanceSampling, RunConfig, SolveConfig, unread_settings
+from deepcfr.config import RunConfig, SamplingConfig, unread_settings
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.limits import refusal
 from deepcfr.files import cache_folder
@@ -35,7 +35,7 @@ from deepcfr.training.networks import number_of_weights
 
 
 def cost_notes(
-    config: AnyConfig, source: GameSource, abstraction: Path | None = None, *, game: Callable[[], Game] | None = None
+    config: RunConfig, source: GameSource, abstraction: Path | None = None, *, game: Callable[[], Game] | None = None
 ) -> list[str]:
     """Sentences on the memory of a run and on settings that it does not read.
 
@@ -45,7 +45,7 @@ def cost_notes(
     abstraction if they are missing.
     """
     game = game or partial(make_game, source, config)
-    if isinstance(config, SolveConfig):
+    if config.tabular:
         return [*_of_tables(config, source, abstraction, game), *unread_settings(config)]
     made = game()
     reason = refusal(made.rules) if isinstance(made, PokerGame) else None
@@ -74,9 +74,9 @@ def _of_networks(config: RunConfig, game: Game) -> Iterator[str]:
     require_memory("The networks need up to", networks, available, f"lower {settings}")
     if hasattr(game, "size"):
         yield game.size
-    if config.solver != "ppo":  # which has no memories
+    if config.family != "ppo":  # which has no memories
         yield _memory_note(game, config, available, networks)
-    if isinstance(game, PokerGame) and config.sampling.kind == "public-chance" and config.solver == "deep-cfr":
+    if isinstance(game, PokerGame) and config.plays_all_hands:
         yield from _board_notes(game, config.sampling)
     if table:
         kept = f", kept in {folder}" if table >= strength.KEPT_BYTES and (folder := cache_folder()) else ""
@@ -126,10 +126,10 @@ def _require_disk(folder: Path, needed: int, lower: str) -> None:
         )
 
 
-def _board_notes(game: PokerGame, settings: PublicChanceSampling) -> Iterator[str]:
+def _board_notes(game: PokerGame, settings: SamplingConfig) -> Iterator[str]:
     """Sentences on the boards of public-chance traversals."""
     if not keeps_all(game.rules, merge=game.suits == "canonical"):
-        if settings.panel:
+        if settings.on_panel:
             raise ConfigError(
                 f"{game.name} has too many boards to keep, and a panel keeps its boards: set sampling.panel to false, "
                 "and cfr.weighting to linear, or sampling.kind to external."
@@ -140,18 +140,18 @@ def _board_notes(game: PokerGame, settings: PublicChanceSampling) -> Iterator[st
     what = f"Public-chance traversals keep all boards of {game.name}, which need"
     require_memory(what, needed, usable_memory(), "sampling.kind = external keeps none")
     yield f"boards take up to {needed / 1e9:.2f} GB"
-    if settings.hands and not settings.panel:
+    if settings.hands and not settings.on_panel:
         yield f"sampling.hands: ignored, because all boards of {game.name} are kept with all their hands"
 
 
 def _of_tables(
-    config: SolveConfig, source: GameSource, abstraction: Path | None, build: Callable[[], Game]
+    config: RunConfig, source: GameSource, abstraction: Path | None, build: Callable[[], Game]
 ) -> Iterator[str]:
     """Sentences on a run of a tabular solver."""
-    settings, sampled = config.solve, config.solve.algorithm == "mccfr"
+    settings, sampled = config.solve, config.solver == "mccfr"
     reason = refusal(cards_of(source)) if is_poker(source) else None
     if reason and not sampled:
-        raise ConfigError(f"{settings.algorithm} visits every board: {reason} mccfr samples them.")
+        raise ConfigError(f"{config.solver} visits every board: {reason} mccfr samples them.")
     game, counts, buckets = build(), None, 0
     kind = solver_class(game, config)
     if isinstance(game, Poker) and abstraction:
@@ -159,7 +159,7 @@ def _of_tables(
         buckets = table_bytes(game.source.deck, counts)
     elif isinstance(game, Poker) and settings.abstraction != "lossless":
         counts = built_in_buckets(game.source.deck, TEXTURE).counts
-    needed = kind.memory_bytes(game, settings, **({"counts": counts} if counts else {}))
+    needed = kind.memory_bytes(game, config, **({"counts": counts} if counts else {}))
     beside = f", and its abstraction {buckets / 1e9:.1f} GB" if buckets else ""
     advice = "choose an abstraction" if sampled else "choose int16, or mccfr with an abstraction"
     require_memory(
@@ -176,7 +176,7 @@ def _of_tables(
         yield f"the abstraction takes {buckets / 1e9:.2f} GB"
 
 
-def time_notes(solver: Solver, config: AnyConfig) -> Iterator[str]:
+def time_notes(solver: Solver, config: RunConfig) -> Iterator[str]:
     """Sentences on the time of the rest of a run; a tabular solver measures a small part of it when they are read."""
     left = config.iterations - solver.iteration
     if config.runtime.minutes:

@@ -10,16 +10,15 @@ import shutil
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 from deepcfr.abstraction.buckets import Abstraction, load_abstraction
 from deepcfr.config import (
-    AnyConfig,
     PolicyName,
     RunConfig,
-    SolveConfig,
     config_to_toml,
-    load_any_config,
+    load_config,
+    settings_by_name,
     signed_toml,
     validate_config,
 )
@@ -42,23 +41,30 @@ if TYPE_CHECKING:
     from deepcfr.cluster.ray_cluster import RayCluster  # Ray is optional
 
 
+#: settings that decide the shape and meaning of a solver's state
+_DECISIVE = (
+    "solver", "network.", "memory.", "solve.", "values.capacity", "advantage.target", "nfsp.replay_capacity",
+    "nfsp.reservoir_capacity",
+)  # fmt: skip
+
+
 class RunFolder(RunRecord):
     """The folder of one run; `create` starts one, `open` finds one. It builds the run's game once for each device."""
 
-    def __init__(self, path: Path, config: AnyConfig, source: GameSource) -> None:
+    def __init__(self, path: Path, config: RunConfig, source: GameSource) -> None:
         super().__init__(path, config, source)
         self._games: dict[str, Game] = {}
         self._cost_notes: list[str] | None = None
 
     @classmethod
-    def create(cls, path: Path, config: AnyConfig) -> RunFolder:
+    def create(cls, path: Path, config: RunConfig) -> RunFolder:
         """Start a run in a folder that does not hold one yet. Raises CheckpointError, GameError."""
         run = cls.plan(path, config)
         run.begin()
         return run
 
     @classmethod
-    def plan(cls, path: Path, config: AnyConfig) -> RunFolder:
+    def plan(cls, path: Path, config: RunConfig) -> RunFolder:
         """A run that `begin` will start; nothing is written yet. Raises GameError."""
         return cls(path, config, load_source(config.game))
 
@@ -121,15 +127,11 @@ class RunFolder(RunRecord):
                 f"'{self.path}' is a run of {config.iterations:,} iterations: --iterations must be more, but is "
                 f"{iterations:,}."
             )
-        if isinstance(config, SolveConfig):
-            extended: AnyConfig = replace(config, solve=replace(config.solve, iterations=iterations))
-        elif config.solver == "deep-cfr":
-            extended = replace(config, cfr=replace(config.cfr, iterations=iterations))
-        else:
+        if config.family in ("nfsp", "ppo"):
             raise ConfigError(
                 f"A run of {config.method} cannot go on past its last iteration, with which its schedules end."
             )
-        self.config = validate_config(extended)
+        self.config = validate_config(replace(config, iterations=iterations))
 
     def allow(self, minutes: float) -> None:
         """Raise the run's time to `minutes` in all; `keep_config` makes it last.
@@ -149,7 +151,7 @@ class RunFolder(RunRecord):
     def keep_config(self) -> None:
         """Write the configuration if it has changed, or has no checksum because a user edited it."""
         path = self.path / "config.toml"
-        same = path.is_file() and load_any_config(path) == self.config
+        same = path.is_file() and load_config(path) == self.config
         text = path.read_text(encoding="utf-8") if same else config_to_toml(self.config)
         if not same or signed_toml(text) != text:
             write_atomically(path, signed_toml(text).encode())
@@ -173,7 +175,7 @@ class RunFolder(RunRecord):
     @property
     def _abstraction_origin(self) -> Path | None:
         """The folder of the abstraction that the configuration names."""
-        return self.config.abstraction_folder if isinstance(self.config, SolveConfig) else None
+        return self.config.solve.abstraction_folder if self.config.tabular else None
 
     def _copy_abstraction(self) -> None:
         """Copy the abstraction into the run's folder, so that the run does not depend on another folder."""
@@ -192,24 +194,11 @@ class RunFolder(RunRecord):
     @property
     def fingerprint(self) -> str:
         """A hash that a checkpoint must have: of the game and the settings that decide the state's shape and meaning."""
-        parts: list[dict[str, Any]] = [dataclasses.asdict(self.source)]
-        if isinstance(self.config, RunConfig):
-            parts += [dataclasses.asdict(self.config.network), dataclasses.asdict(self.config.memory)]
-            if self.config.has_values:
-                parts += [{"values": self.config.values.capacity}]
-            if self.config.advantage.bootstrapped:
-                parts += [{"target": self.config.advantage.target}]
-            if self.config.solver == "ppo":
-                parts += [{"solver": "ppo"}]
-            if self.config.solver == "nfsp":
-                own = self.config.nfsp
-                parts += [{"nfsp": [own.replay_capacity, own.reservoir_capacity]}]
-        else:
-            solve = dataclasses.asdict(self.config.solve)
-            if solve["baseline"] == "none":
-                del solve["baseline"]
-            parts += [{name: value for name, value in solve.items() if name not in ("iterations", "threshold")}]
-        return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+        named = settings_by_name(self.config)
+        decisive = {name: value for name, value in named.items() if name.startswith(_DECISIVE)}
+        return hashlib.blake2b(
+            json.dumps([dataclasses.asdict(self.source), decisive]).encode(), digest_size=16
+        ).hexdigest()
 
     def game(self, device: str = "cpu") -> Game:
         """The run's game, with cards as its networks see them."""
@@ -229,14 +218,14 @@ class RunFolder(RunRecord):
         """
         checkpoint = self.checkpoint(warn)
         config = self.config
-        if not memories and isinstance(config, RunConfig):
+        if not memories:
             config = without_memories(config)
         path = self.abstraction_path
         abstraction = self._load_abstraction(path) if path else None
         device, outside = config.runtime.device if memories else "cpu", None
         game = self.game(device)
         if cluster:
-            if not isinstance(config, RunConfig) or config.solver != "deep-cfr":
+            if config.solver != "deep-cfr":
                 raise ConfigError(f"--ray is for Deep CFR, but '{self.path}' is a run of {config.method}.")
             outside = cluster.traversals(self.source, config)
         solver = build_solver(game, config, abstraction, outside)
@@ -264,7 +253,7 @@ class RunFolder(RunRecord):
             raise ConfigError(f"A policy must be one of {', '.join(get_args(PolicyName))}, but is {which!r}.")
         which = self.config.evaluation.policy if which == "own" else which
         # a tabular solver's current strategy is in its regrets, which only a whole checkpoint holds
-        whole = which == "current" and isinstance(self.config, SolveConfig)
+        whole = which == "current" and self.config.tabular
         if whole and not self.keeps_memories():
             raise CheckpointError(f"'{self.path}' was exported without its regrets, so it has no current strategy.")
         solver, _ = self.load_solver(warn, memories=whole)

@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Column, Table
 
-from deepcfr.config import AnyConfig, RunConfig, SolveConfig
+from deepcfr.config import RunConfig
 from deepcfr.errors import CheckpointError, DeepCFRError, GameError
 from deepcfr.evaluation.limits import refusal
 from deepcfr.files import read_json
@@ -131,7 +131,7 @@ def agent_facts(run: RunRecord, name: str) -> dict[str, Any]:
         "about": about,
         "strength": _strength(run.source, exact, at_least),
         "made": _made(config, iterations, seconds, made),
-        "solver": config.method if isinstance(config, RunConfig) else config.solve.algorithm,
+        "solver": config.solver if config.tabular else config.method,
         "iterations": iterations,
         "nodes_touched": lines[-1].get("total_nodes_touched") if lines else None,
         "nash_conv": exact,
@@ -172,9 +172,9 @@ def _strength(source: GameSource, exact: float | None, at_least: list[float] | N
     return "How much a perfect opponent wins from it was not measured."
 
 
-def _made(config: AnyConfig, iterations: int, seconds: float | None, made: dict[str, Any]) -> str:
+def _made(config: RunConfig, iterations: int, seconds: float | None, made: dict[str, Any]) -> str:
     """The method with what it sees, and how long that took on which machine."""
-    if isinstance(config, SolveConfig):
+    if config.tabular:
         tables = "tables" if config.solve.abstraction == "lossless" else "tables of hands in buckets"
         parts = [f"{config.method} in {tables}"]
     else:
@@ -192,14 +192,14 @@ def _made(config: AnyConfig, iterations: int, seconds: float | None, made: dict[
     return ", ".join(parts) + "."
 
 
-def restart(path: Path, config: AnyConfig) -> str:
+def restart(path: Path, config: RunConfig) -> str:
     """Return a command that begins a run without a checkpoint again, beside it."""
     return recipe(path, config, f"{path}-again")
 
 
-def recipe(path: Path, config: AnyConfig, out: str | None = None) -> str:
+def recipe(path: Path, config: RunConfig, out: str | None = None) -> str:
     """Return a command of this version that makes such a run in `out`, or else in `runs`, by the run's own settings."""
-    verb, file = "train" if isinstance(config, RunConfig) else "solve", path.absolute() / "config.toml"
+    verb, file = "solve" if config.tabular else "train", path.absolute() / "config.toml"
     shown = os.path.relpath(file) if file.is_relative_to(Path.cwd()) else str(file)
     return shlex.join(["deepcfr", verb, config.game, "--config", shown, "--out", out or f"runs/{file.parent.name}"])
 

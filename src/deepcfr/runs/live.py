@@ -17,7 +17,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from deepcfr.config import AnyConfig
+from deepcfr.config import RunConfig
 from deepcfr.evaluation.exploitability import Exploitability
 from deepcfr.games.presets import is_poker
 from deepcfr.runs.folder import RunFolder
@@ -33,7 +33,7 @@ _FIRST, _ALONE = 5.0, 60.0  # seconds before the first estimate, and before one 
 class Pace:
     """A stopwatch for iterations and evaluations; every new measurement corrects the estimate."""
 
-    def __init__(self, config: AnyConfig, iteration: int) -> None:
+    def __init__(self, config: RunConfig, iteration: int) -> None:
         """Start it at `iteration`, the last one that the run has done."""
         self.config, self.at = config, iteration
         self._iterations: deque[float] = deque(maxlen=LATEST)

@@ -15,7 +15,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Self
 
-from deepcfr.config import AnyConfig, RunConfig, load_any_config
+from deepcfr.config import RunConfig, load_config
 from deepcfr.errors import CheckpointError, GameError, HiddenAgent
 from deepcfr.files import cannot_write, read_json
 from deepcfr.games.bet_sizes import bet_size_rules
@@ -78,7 +78,7 @@ LOCK = "lock"  # the file in the folder of a run that is being trained
 class RunRecord:
     """A run by its folder; `RunFolder` adds its solver and its policies."""
 
-    def __init__(self, path: Path, config: AnyConfig, source: GameSource) -> None:
+    def __init__(self, path: Path, config: RunConfig, source: GameSource) -> None:
         self.path, self.config, self.source = path, config, source
 
     @classmethod
@@ -93,7 +93,7 @@ class RunRecord:
             if str(path) in LARGER:
                 agents += f" '{path}' is in the package of larger agents: pip install ./packages/agents in a clone."
             raise CheckpointError(f"'{path}' does not hold a run: there is no config.toml in it.{agents}")
-        config = load_any_config(path / "config.toml")
+        config = load_config(path / "config.toml")
         game = read_json(path / "game.json")
         game.pop("checksum", None)
         stored: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in game.items()}
@@ -146,7 +146,7 @@ class RunData:
     """The data of a run folder at one moment."""
 
     name: str
-    config: AnyConfig
+    config: RunConfig
     source: GameSource
     environment: dict[str, Any]  # empty if not recorded
     lines: tuple[dict[str, Any], ...]  # of metrics, oldest first
@@ -171,7 +171,7 @@ class RunData:
     @property
     def family(self) -> str:
         """The kind of its metrics: of deep-cfr, nfsp, ppo or tabular solvers."""
-        return self.config.solver if isinstance(self.config, RunConfig) else "tabular"
+        return self.config.family
 
     @property
     def all_hands(self) -> bool:
@@ -216,7 +216,7 @@ def read_run(path: Path, name: str) -> RunData:
     return RunData(name, run.config, run.source, environment, tuple(lines), every, size)
 
 
-def finished_at(config: AnyConfig, line: dict[str, Any]) -> bool:
+def finished_at(config: RunConfig, line: dict[str, Any]) -> bool:
     """Whether a run ends with this line of metrics: its last iteration, or the first one after its time limit."""
     limit = 60 * config.runtime.minutes or math.inf
     return bool(line["iteration"] >= config.iterations or (number(line, "seconds") or 0.0) >= limit)

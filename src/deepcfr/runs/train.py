@@ -102,9 +102,8 @@ def _carry_on(run: RunFolder, solver: Solver, before: float, observer: Observer,
                 except _BrokenOff:
                     last = False
             append_metrics(run.metrics_path, line | _so_far(solver, time.perf_counter() - started))
-            due = record.iteration % run.config.runtime.checkpoint_every == 0
-            waited = time.perf_counter() - saved >= run.config.runtime.checkpoint_seconds
-            if interrupt.pressed or last or (due and waited):
+            due = time.perf_counter() - saved >= run.config.runtime.checkpoint_seconds
+            if interrupt.pressed or last or due:
                 run.save(solver, time.perf_counter() - started)
                 observer.saved(record.iteration)
                 saved = time.perf_counter()

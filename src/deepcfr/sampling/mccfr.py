@@ -5,7 +5,7 @@ of siblings are read together, so cache misses overlap, and there is no recursio
 traversal, position), as in `deepcfr.rng`, so the choices of a traversal depend on chunks and threads only through the
 regrets that it reads.
 
-Outcome sampling may have a `Baseline`, which takes noise out of it (VR-MCCFR). `Learning` holds two variants by Lin (2024,
+`Learning` holds two variants by Lin (2024,
 "4 Improvements to Monte Carlo Counterfactual Regret Minimization for Texas Heads Up No Limit Poker"): a least probability
 that decays with the games played, and rewards that weight losses and gains differently. Both are off in `PLAIN`.
 """
@@ -208,38 +208,21 @@ def external_traversals(
     return touched
 
 
-class Baseline(NamedTuple):
-    """Learned mean values to player 0 of the actions at a row of the tables, or after a history.
-
-    `values` is empty in plain outcome sampling. Entries belong to histories if `histories`, else to infosets' actions.
-    Source: Schmid et al. 2019, "Variance Reduction in Monte Carlo CFR for Extensive Form Games using Baselines"; of
-    histories, Davis, Schmid and Bowling 2020, "Low-Variance and Zero-Variance Baselines for Extensive-Form Games".
-    """
-
-    values: Doubles
-    histories: bool
-
-
-NO_BASELINE = Baseline(np.empty(0), False)
-_RATE = 0.5  # of a new value in a baseline's moving average, as in both papers
-
-
 class _Path(NamedTuple):
-    """The choices on one sampled path: the traverser's, and with a baseline also the opponent's and those of chance."""
+    """The traverser's choices on one sampled path."""
 
-    row: Ints  # entry of the tables, -1 where not the traverser acts
-    base: Ints  # entry of the baseline, -1 where there is none
+    row: Ints  # entry of the tables
     actions: Ints  # number of actions
     taken: Ints
     share: Doubles  # strategies, concatenated over choices
-    before: Doubles  # 1 / probability of the traverser's earlier choices under its sampling policy
+    before: Doubles  # 1 / probability of the earlier choices under the sampling policy
     drawn: Doubles  # probability of `taken` under the sampling policy
 
 
 @nb.njit(cache=True, nogil=True)
 def _follow(
     tree: TraversalTree, regrets: Table, averages: Table, buckets: Ints, traverser: int, weight: float, exploration: float,
-    floor: float, address: np.uint64, baseline: Baseline, path: _Path, mixture: Doubles,
+    floor: float, address: np.uint64, path: _Path, mixture: Doubles,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Sample one path; returns the terminal position, the number of choices in `path` and the nodes touched."""
     node, depth, used = 0, 0, 0
@@ -248,46 +231,34 @@ def _follow(
     while tree.actor[node] != TERMINAL:
         actor, first, count = tree.actor[node], tree.first_child[node], tree.num_children[node]
         uniform = uniform_at(address, node)
-        at = -1
         if actor == CHANCE:
-            for a in range(count):
-                path.share[used + a] = tree.chance[first + a]
+            action = sample(tree.chance, first, count, uniform)
         else:
-            at = int(tree.start[node] + tree.stride[node] * buckets[tree.column[node]])
+            at = tree.start[node] + tree.stride[node] * buckets[tree.column[node]]
             _match(regrets, at, count, path.share, used, floor)
-        path.before[depth] = inverse
-        if actor == traverser:
-            for a in range(count):
-                mixture[a] = exploration / count + (1.0 - exploration) * path.share[used + a]
-            action = sample(mixture, 0, count, uniform)
-            path.drawn[depth] = mixture[action]
-            inverse /= mixture[action]
-        else:
-            if actor != CHANCE:
+            if actor == traverser:
+                for a in range(count):
+                    mixture[a] = exploration / count + (1.0 - exploration) * path.share[used + a]
+                action = sample(mixture, 0, count, uniform)
+                path.row[depth], path.actions[depth], path.taken[depth] = at, count, action
+                path.before[depth], path.drawn[depth] = inverse, mixture[action]
+                inverse /= mixture[action]
+                depth += 1
+                used += count
+            else:
                 for a in range(count):
                     averages[at + a] += weight * inverse * path.share[used + a]
-            action = sample(path.share, used, count, uniform)
-            path.drawn[depth] = path.share[used + action]
-        if actor == traverser or len(baseline.values) > 0:
-            path.row[depth] = at if actor == traverser else -1
-            path.base[depth] = -1 if len(baseline.values) == 0 else first if baseline.histories else at
-            path.actions[depth], path.taken[depth] = count, action
-            depth += 1
-            used += count
+                action = sample(path.share, used, count, uniform)
         node = first + action
         touched += tree.histories[node]
     return node, depth, touched
 
 
 @nb.njit(cache=True, nogil=True)
-def _credit(
-    regrets: Table, weight: float, payoff: float, shape: int, depth: int, sign: float, baseline: Baseline, path: _Path,
-    estimate: Doubles,
-) -> None:  # fmt: skip
+def _credit(regrets: Table, weight: float, payoff: float, shape: int, depth: int, path: _Path) -> None:
     """Add the sampled regrets along a path of `depth` choices that ended in `payoff` to the traverser.
 
-    With a baseline b the estimate for an action is b, and for the one that was taken b + (what follows - b) / q; where
-    there is none, b = 0.
+    The estimate of an action is 0, and of the one that was taken what follows / its probability.
     """
     used = 0
     for d in range(depth):
@@ -295,24 +266,18 @@ def _credit(
     value = payoff  # estimate of what the rest of the path is worth
     for d in range(depth - 1, -1, -1):
         used -= path.actions[d]
-        taken, base, row = path.taken[d], path.base[d], path.row[d]
-        mean = 0.0
+        estimate = value / path.drawn[d]
+        mean = path.share[used + path.taken[d]] * estimate
         for a in range(path.actions[d]):
-            expected = sign * baseline.values[base + a] if base >= 0 else 0.0
-            estimate[a] = expected + (value - expected) / path.drawn[d] if a == taken else expected
-            mean += path.share[used + a] * estimate[a]
-        if row >= 0:
-            for a in range(path.actions[d]):
-                regrets[row + a] += weight * shaped(path.before[d] * (estimate[a] - mean), shape)
-        if base >= 0:
-            baseline.values[base + taken] += _RATE * (sign * value - baseline.values[base + taken])
+            own = estimate if a == path.taken[d] else 0.0
+            regrets[path.row[d] + a] += weight * shaped(path.before[d] * (own - mean), shape)
         value = mean
 
 
 @nb.njit(cache=True, nogil=True)
 def outcome_traversals(
     tree: TraversalTree, regrets: Table, averages: Table, situations: Situations, traverser: int, weight: float,
-    stream: np.uint64, first: int, exploration: float, learning: Learning = PLAIN, baseline: Baseline = NO_BASELINE,
+    stream: np.uint64, first: int, exploration: float, learning: Learning = PLAIN,
 ) -> int:  # fmt: skip
     """Run the outcome-sampling traversals `first` .. of the stream for one player; returns the nodes touched.
 
@@ -323,19 +288,18 @@ def outcome_traversals(
     """
     most = len(tree.actor)
     path = _Path(
-        np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64),
-        np.empty(most), np.empty(most), np.empty(most),
+        np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most), np.empty(most),
+        np.empty(most),
     )  # fmt: skip
-    mixture, estimate = np.empty(np.max(tree.num_children)), np.empty(np.max(tree.num_children))
+    mixture = np.empty(np.max(tree.num_children))
     sign = 1.0 - 2.0 * traverser
     total = 0
     for i in range(len(situations.results)):
         address, floor = address_of(stream, first + i), floor_after(learning, first + i)
         buckets, result = situations.buckets[i], situations.results[i]
         end, depth, touched = _follow(
-            tree, regrets, averages, buckets, traverser, weight, exploration, floor, address, baseline, path, mixture
+            tree, regrets, averages, buckets, traverser, weight, exploration, floor, address, path, mixture
         )
-        payoff = sign * tree.payoff[end, result]
-        _credit(regrets, weight, payoff, learning.shape, depth, sign, baseline, path, estimate)
+        _credit(regrets, weight, sign * tree.payoff[end, result], learning.shape, depth, path)
         total += touched
     return total

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from deepcfr.config import TabularConfig
+from deepcfr.config import RunConfig
 from deepcfr.errors import CheckpointError, ConfigError, NoPolicy
 from deepcfr.games.base import Game
 from deepcfr.policies.base import Policy
@@ -204,7 +204,7 @@ class TabularSolver(Solver):
     """
 
     name: ClassVar[str]  # in a checkpoint
-    config: TabularConfig
+    config: RunConfig
 
     @abstractmethod
     def arrays(self) -> dict[str, Array]:
@@ -275,11 +275,11 @@ _VARIANTS = {
 class FullWidthSolver(TabularSolver):
     """A solver that visits all of its game in every iteration: iterate over `iterations()` to advance it."""
 
-    def __init__(self, game: Any, config: TabularConfig) -> None:
+    def __init__(self, game: Any, config: RunConfig) -> None:
         self.game, self.config = game, config
 
     @staticmethod
-    def memory_bytes(game: Any, config: TabularConfig) -> int:  # noqa: ARG004
+    def memory_bytes(game: Any, config: RunConfig) -> int:  # noqa: ARG004
         """Bytes of regrets, averages and predictions on an explicit tree: float64 [K, L] each."""
         tables: int = 3 * 8 * game.explicit.legal.size
         return tables
@@ -304,7 +304,7 @@ class FullWidthSolver(TabularSolver):
 
     def describe(self) -> str:
         """One line that describes the run: algorithm, game and sizes."""
-        return f"{self.config.algorithm} on {self.game.name}: {self.config.iterations:,} iterations, {self.precision}"
+        return f"{self.config.solver} on {self.game.name}: {self.config.iterations:,} iterations, {self.precision}"
 
     def seconds_per_iteration(self) -> float:
         """Forecast from two iterations at the start."""
@@ -318,7 +318,7 @@ class MatchingSolver(FullWidthSolver):
     Raises ConfigError for an algorithm that is not full-width.
     """
 
-    def __init__(self, game: Any, config: TabularConfig, shape: tuple[int, ...]) -> None:
+    def __init__(self, game: Any, config: RunConfig, shape: tuple[int, ...]) -> None:
         super().__init__(game, config)
         self.variant = discounting(config)
         self.regret = np.zeros(shape, self.precision)  # discounted sums
@@ -337,15 +337,15 @@ class MatchingSolver(FullWidthSolver):
 
     def average_policy(self) -> Any:
         """The average strategy, uniform at infosets that their player has never reached."""
-        return self._policy(self.average, f"average of {self.config.algorithm}")
+        return self._policy(self.average, f"average of {self.config.solver}")
 
     def current_policy(self) -> Any:
         """The strategy that the next iteration starts from, by regret matching."""
-        return self._policy(self.matched, f"current of {self.config.algorithm}")
+        return self._policy(self.matched, f"current of {self.config.solver}")
 
 
-def discounting(config: TabularConfig) -> Discounting:
+def discounting(config: RunConfig) -> Discounting:
     """The numbers of a full-width algorithm. Raises ConfigError for one that is not full-width."""
-    if config.algorithm not in _VARIANTS:
-        raise ConfigError(f"'{config.algorithm}' is not a full-width algorithm: {', '.join(_VARIANTS)} are.")
-    return _VARIANTS[config.algorithm]
+    if config.solver not in _VARIANTS:
+        raise ConfigError(f"'{config.solver}' is not a full-width algorithm: {', '.join(_VARIANTS)} are.")
+    return _VARIANTS[config.solver]

@@ -392,7 +392,7 @@ class BoardCollector:
         yield TraversalResult(
             traversals=found.boards,
             nodes_touched=found.nodes_touched,
-            evaluated=self.remembered.asked() if settings.panel else found.evaluated,
+            evaluated=self.remembered.asked() if settings.on_panel else found.evaluated,
             advantages=[self._batch(found.advantages[round_], 0, t, traverser, round_) for round_ in acting],
             strategies=[self._batch(found.strategies[round_], 1, t, traverser, round_) for round_ in acting],
             first_values=None if first_round is None else found.first_values,
@@ -408,10 +408,10 @@ class BoardCollector:
 
     def _strategy(self, matching: RegretMatchingPolicy, first_round: FirstRound | None) -> BoardStrategy:
         policy = played(matching, first_round)
-        return self.remembered.of(policy, matching) if self._sampling.panel else policy.on_board
+        return self.remembered.of(policy, matching) if self._sampling.on_panel else policy.on_board
 
     def _boards_stream(self, job: TraversalJob) -> int:
-        return panel_stream(self._config) if self._sampling.panel else self._stream("boards", job.t, job.traverser)
+        return panel_stream(self._config) if self._sampling.on_panel else self._stream("boards", job.t, job.traverser)
 
     def _batch(self, found: HandSamples | Samples, kind: int, t: int, traverser: int, round_: int) -> Batch:
         """One round's samples; `kind` is 0 for advantages and 1 for strategies."""

@@ -70,7 +70,7 @@ class DeepCFR(Solver):
 
     def iterations(self) -> Iterator[IterationRecord]:
         """Algorithm 1 from where the state is up to the configured number of iterations; `fit_average` is its last line."""
-        for t in range(self.iteration + 1, self.config.cfr.iterations + 1):
+        for t in range(self.iteration + 1, self.config.iterations + 1):
             record, start = IterationRecord(t), time.perf_counter()
             if self.snapshots.is_due(t):
                 self.snapshots.keep(t, self.advantage_networks, self.first_round_strategy())
@@ -155,7 +155,7 @@ class DeepCFR(Solver):
         """Regret matching on the advantage networks as they are."""
         fit, networks = self.config.advantage, (self.advantage_networks[0], self.advantage_networks[1])
         sampling = self.config.sampling
-        compressed = fit.units == "log" and sampling.kind == "public-chance" and sampling.panel
+        compressed = fit.units == "log" and sampling.on_panel
         return RegretMatchingPolicy(self.game, networks, self.config.cfr.fallback, fit.pot_units, compressed)
 
     def first_round_strategy(self) -> FirstRound | None:
@@ -174,8 +174,8 @@ class DeepCFR(Solver):
                 "uses the newest iteration's strategy."
             )
         policy: Policy = AveragePolicy(self.game, self.average_network)
-        if self.config.cfr.average_threshold:
-            policy = ThresholdPolicy(policy, self.config.cfr.average_threshold)
+        if threshold := self.config.evaluation.threshold:
+            policy = ThresholdPolicy(policy, threshold)
         return WithFirstRound(policy, self.table.average_strategy()) if self.table else policy
 
     def policy(self, name: str) -> Policy:
@@ -190,7 +190,7 @@ class DeepCFR(Solver):
         else:
             sampled = f"{sampling.traversals:,} traversals, {sampling.kind} sampling"
         return (
-            f"{self.config.method} on {self.game.name}: {self.config.cfr.iterations:,} iterations of {sampled}, "
+            f"{self.config.method} on {self.game.name}: {self.config.iterations:,} iterations of {sampled}, "
             f"networks of {count_parameters(self.advantage_networks[0]):,} parameters, seed {self.config.seed}"
         )
 

@@ -29,7 +29,6 @@ Poker with a few bet sizes (section 10) needs no list of its nodes: its tables a
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -41,7 +40,7 @@ import numpy.typing as npt
 
 from deepcfr.abstraction.buckets import lossless, round_classes
 from deepcfr.abstraction.texture import TEXTURE, Buckets, TextureBuckets
-from deepcfr.config import OPENSPIEL, TabularConfig, solve_config_from_table
+from deepcfr.config import RunConfig, TabularConfig
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.bet_size_game import BetSizePoker
 from deepcfr.games.explicit import ExplicitTree
@@ -56,9 +55,7 @@ from deepcfr.rng import key
 from deepcfr.sampling.bet_size_tables import BetSizeLayout, Run, bet_size_traversals, compact, expand, hand_layout
 from deepcfr.sampling.initial import RangeBuckets, hand_table, range_buckets, start_hands, tree_table
 from deepcfr.sampling.mccfr import (
-    NO_BASELINE,
     SHAPES,
-    Baseline,
     Learning,
     external_traversals,
     outcome_traversals,
@@ -118,36 +115,28 @@ class MCCFR(TabularSolver):
     game: AnyGame
     name = "mccfr"
 
-    def __init__(
-        self,
-        game: AnyGame,
-        config: TabularConfig,
-        seed: int = 0,
-        threads: int = 1,
-        abstraction: Buckets | None = None,
-    ) -> None:
-        _require_supported(game, config, threads)
-        self.game, self.config, self.seed = game, config, seed
+    def __init__(self, game: AnyGame, config: RunConfig, abstraction: Buckets | None = None) -> None:
+        self.game, self.config, self.settings = game, config, config.solve
+        if isinstance(game, BetSizePoker) and self.settings.sampler != "external":
+            raise ConfigError(
+                f"{game.name} is solved with external sampling only, but the sampler is '{self.settings.sampler}'."
+            )
         self.tables: _TreeTables | _HandTables
         if isinstance(game, TreeGame):
-            self.tables = _TreeTables(game, config, abstraction)
+            self.tables = _TreeTables(game, self.settings, abstraction)
         else:
-            self.tables = _HandTables(game, config, abstraction)
-        self._trees = _trees(game, self.tables, config)
-        self.workers = Workers(threads)
+            self.tables = _HandTables(game, self.settings, abstraction)
+        self._trees = _trees(game, self.tables, self.settings)
+        self.workers = Workers(config.runtime.threads)
         # pages of zeros take no memory until a traversal writes to them
         entries = self.tables.entries
-        self._regret: Table = np.zeros(entries, config.precision)
-        self._average: Table = np.zeros(entries, config.precision)
+        self._regret: Table = np.zeros(entries, self.settings.precision)
+        self._average: Table = np.zeros(entries, self.settings.precision)
         self._played: Table | Cards = self._average
-        self._baseline = NO_BASELINE
-        if config.baseline != "none" and self._trees:
-            histories = config.baseline == "history"
-            self._baseline = Baseline(np.zeros(len(self._trees[0].actor) if histories else entries), histories)
 
     def iterations(self) -> Iterator[TabularRecord]:
         """One CFR iteration each, from where the state is up to the configured number."""
-        if self.iteration == 0 and self.config.initial != UNIFORM:
+        if self.iteration == 0 and self.settings.initial != UNIFORM:
             for table in (self._regret, self._average):
                 self.tables.start(table)
         while self.iteration < self.config.iterations:
@@ -160,10 +149,10 @@ class MCCFR(TabularSolver):
 
     def _traverse(self, t: int, traverser: int) -> int:
         """Run iteration t's traversals for one player; returns the nodes touched, histories and deals."""
-        deal_stream = key(self.seed, "deal", t, traverser)
-        action_stream = np.uint64(key(self.seed, "action", t, traverser))
-        weight = float(t) if self.config.weighting == "linear" else 1.0
-        total, learning = self.config.traversals, self._learning(t)
+        deal_stream = key(self.config.seed, "deal", t, traverser)
+        action_stream = np.uint64(key(self.config.seed, "action", t, traverser))
+        weight = float(t) if self.settings.weighting == "linear" else 1.0
+        total, learning = self.settings.traversals, self._learning(t)
         size = max(1, min(_MOST_CHUNK, -(-total // self.workers.count)))
         chunks = (
             Chunk(first, min(size, total - first), deal_stream, action_stream, traverser, weight, learning)
@@ -173,7 +162,7 @@ class MCCFR(TabularSolver):
 
     def _run(self, chunk: Chunk) -> int:
         """Run the traversals of a chunk; returns the nodes touched, histories and deals."""
-        config = self.config
+        config = self.settings
         situations = self.tables.situations(chunk.size, chunk.deal_stream, chunk.first)
         tables = (self._regret, self._average, situations)
         if not self._trees:
@@ -186,12 +175,12 @@ class MCCFR(TabularSolver):
             self._trees[chunk.traverser], *tables, chunk.traverser, chunk.weight, chunk.action_stream, chunk.first
         )  # fmt: skip
         if config.sampler == "outcome":
-            return int(outcome_traversals(*where, EXPLORATION, chunk.learning, self._baseline))
+            return int(outcome_traversals(*where, EXPLORATION, chunk.learning))
         return int(external_traversals(*where, chunk.learning))
 
     def _learning(self, t: int) -> Learning:
         """The floor under strategies in iteration t, and the shape of regrets."""
-        config = self.config
+        config = self.settings
         return Learning(
             start=config.exploration_start,
             slope=_FLOOR_SLOPE,
@@ -202,26 +191,25 @@ class MCCFR(TabularSolver):
 
     def describe(self) -> str:
         """One line that describes the run: algorithm, game and sizes."""
-        settings = self.config
+        settings = self.settings
         return (
-            f"Monte Carlo CFR on {self.game.name}: {settings.iterations:,} iterations of {2 * settings.traversals:,} "
-            f"traversals, {settings.sampler} sampling, abstraction {settings.abstraction}, seed {self.seed}"
+            f"Monte Carlo CFR on {self.game.name}: {self.config.iterations:,} iterations of {2 * settings.traversals:,} "
+            f"traversals, {settings.sampler} sampling, abstraction {settings.abstraction}, seed {self.config.seed}"
         )
 
     def seconds_per_iteration(self) -> float:
         """Forecast from a few traversals with empty tables."""
-        few = min(self.config.traversals, 10_000 if self._trees else 200)
-        config = replace(self.config, traversals=few, iterations=2, initial=UNIFORM)
-        trial = MCCFR(self.game, config, self.seed, self.workers.count, getattr(self.tables, "buckets", None))
+        few = min(self.settings.traversals, 10_000 if self._trees else 200)
+        settings = replace(self.settings, traversals=few, initial=UNIFORM)
+        config = replace(self.config, iterations=2, solve=settings)
+        trial = MCCFR(self.game, config, getattr(self.tables, "buckets", None))
         records = list(trial.iterations())  # the first one compiles
         trial.workers.shutdown()
-        return records[1].iteration_seconds * self.config.traversals / few
+        return records[1].iteration_seconds * self.settings.traversals / few
 
     def arrays(self) -> dict[str, Array]:
-        """The tables, both flat and of `config.precision`, and the baseline if there is one; only training needs it."""
-        baseline = self._baseline.values
-        extra = {"regret-baseline": baseline} if len(baseline) else {}
-        return {"regret": self._regret, "average": self._average, **extra}
+        """The tables, both flat and of `solve.precision`."""
+        return {"regret": self._regret, "average": self._average}
 
     def _saved_arrays(self, memories: bool) -> dict[str, Array]:
         """Without `memories` only the average strategy, in its compact form if the tables have one."""
@@ -253,26 +241,22 @@ class MCCFR(TabularSolver):
         return super().state_bytes(memories) if memories or self._trees else self.tables.entries
 
     @staticmethod
-    def memory_bytes(game: AnyGame, config: TabularConfig, counts: tuple[int, ...] | None = None) -> int:
-        """Bytes of a solver's regrets and averages and of its baseline, computed before they are allocated.
+    def memory_bytes(game: AnyGame, config: RunConfig, counts: tuple[int, ...] | None = None) -> int:
+        """Bytes of a solver's regrets and averages, computed before they are allocated.
 
         `counts` are the buckets of each round of a poker game; None stands for the lossless abstraction, which is not
         built either. Of a game with a few bet sizes it is an upper bound: pages of rows that never occur take no memory.
         """
-        entries = _entries(game, counts)
-        values = {"none": 0, "infoset": entries}
-        if isinstance(game, TreeGame):
-            values["history"] = game.explicit.num_nodes
-        return 2 * entries * np.dtype(config.precision).itemsize + 8 * values.get(config.baseline, 0)
+        return 2 * _entries(game, counts) * np.dtype(config.solve.precision).itemsize
 
     def initial_policy(self) -> Policy:
         """The policy at the start of training."""
-        return UniformPolicy(self.game) if self.config.initial == UNIFORM else self.tables.initial_policy()
+        return UniformPolicy(self.game) if self.settings.initial == UNIFORM else self.tables.initial_policy()
 
     def average_policy(self) -> Policy:
         """The average strategy, which converges to an equilibrium of the (abstract) game, without its rare actions."""
         policy = self._policy(self._played, "average")
-        return ThresholdPolicy(policy, self.config.threshold) if self.config.threshold else policy
+        return ThresholdPolicy(policy, threshold) if (threshold := self.config.evaluation.threshold) else policy
 
     def current_policy(self) -> Policy:
         """The newest strategy, by regret matching."""
@@ -281,7 +265,7 @@ class MCCFR(TabularSolver):
     def _policy(self, table: Table | Cards, kind: str) -> Policy:
         """The policy of a table; one of a poker game has no copy of it and follows the solver."""
         policy = self.tables.policy(table, kind)
-        policy.initial = None if self.config.initial == UNIFORM else self.initial_policy
+        policy.initial = None if self.settings.initial == UNIFORM else self.initial_policy
         return policy
 
 
@@ -382,15 +366,3 @@ def built_in_buckets(deck: PokerRules, abstraction: str) -> Buckets:
     except GameError as error:
         reason = " ".join(error.problems).removesuffix(": ask for fewer buckets instead.")
         raise ConfigError(f"{reason}: use --abstraction {TEXTURE} or a folder.") from error
-
-
-def _require_supported(game: AnyGame, config: TabularConfig, threads: int) -> None:
-    """Raise ConfigError for settings that Monte Carlo CFR of a game does not offer, and for less than one thread."""
-    if config.algorithm != "mccfr":
-        raise ConfigError(f"The algorithm of a Monte Carlo solver must be mccfr, but is '{config.algorithm}'.")
-    if threads < 1:
-        raise ConfigError(f"Monte Carlo CFR needs at least 1 thread, but 'threads' is {threads}.")
-    name = OPENSPIEL + game.name if isinstance(game, TreeGame) else game.name
-    solve_config_from_table({"game": name, "solve": dataclasses.asdict(config)})  # checks kinds of values, too
-    if isinstance(game, BetSizePoker) and config.sampler != "external":
-        raise ConfigError(f"{game.name} is solved with external sampling only, but the sampler is '{config.sampler}'.")

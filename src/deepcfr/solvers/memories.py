@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from deepcfr.config import AdvantageFitConfig, CFRConfig, FitConfig, MemoryConfig, PublicChanceSampling, RunConfig
+from deepcfr.config import AdvantageFitConfig, CFRConfig, FitConfig, MemoryConfig, RunConfig, SamplingConfig
 from deepcfr.config.records import Weighting
 from deepcfr.games.base import Game, by_infoset
 from deepcfr.games.poker import PokerGame, poker_game
@@ -181,7 +181,7 @@ def new_memories(game: Game, config: RunConfig) -> Memories:
     sampling = config.sampling
     if sampling.kind != "public-chance":
         return InfosetMemories(game, config.memory)
-    if not sampling.panel:
+    if not sampling.on_panel:
         return InfosetMemories(game, config.memory, sampling.decisions)
     poker, first_round = poker_game(game), int(config.cfr.first_round == "table")
     return HandMemories(poker, round_trees(poker), first_round, panel_rows(poker, sampling), config.cfr)
@@ -190,7 +190,7 @@ def new_memories(game: Game, config: RunConfig) -> Memories:
 def memory_bytes(game: Game, config: RunConfig) -> int:
     """Bytes of the memories of a run when they are full, of infosets or of hands."""
     memory, sampling = config.memory, config.sampling
-    if sampling.kind == "public-chance" and sampling.panel:
+    if sampling.on_panel:
         poker, first_round = poker_game(game), int(config.cfr.first_round == "table")
         trees, rows = round_trees(poker), panel_rows(poker, sampling)
         keys = _players_and_rounds(trees, first_round)
@@ -206,17 +206,17 @@ def without_memories(config: RunConfig) -> RunConfig:
     return replace(config, memory=memory, nfsp=nfsp, values=replace(config.values, capacity=1))
 
 
-def panel_rows(game: PokerGame, settings: PublicChanceSampling) -> list[int]:
+def panel_rows(game: PokerGame, settings: SamplingConfig) -> list[int]:
     """Upper bound of the hands of each round of a panel."""
     visited = visited_boards(game.rules, settings, merge=game.suits == "canonical")
     return [boards * (settings.samples + 1) for boards in visited]  # + 1 for rounding on each board
 
 
-def board_bytes(game: PokerGame, settings: PublicChanceSampling, rounds: list[RoundTree]) -> int:
+def board_bytes(game: PokerGame, settings: SamplingConfig, rounds: list[RoundTree]) -> int:
     """Upper bound of the bytes for a game's boards and the values kept of them in public-chance traversals."""
     rules, merge = game.rules, game.suits == "canonical"
     total = kept_bytes(rules, merge=merge)
-    if not settings.panel:
+    if not settings.on_panel:
         return total
     visited = visited_boards(rules, settings, merge=merge)
     for round_ in range(1, rules.num_rounds):

@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcfr.compiled import nb
-from deepcfr.config import TabularConfig
+from deepcfr.config import RunConfig
 from deepcfr.games.explicit import EMPTY, realization, terminal_values
 from deepcfr.games.tree_game import TreeGame
 from deepcfr.policies.tables import TreePolicy
@@ -52,7 +52,7 @@ class TreeCFR(MatchingSolver):
     name = "tree-cfr"
     game: TreeGame
 
-    def __init__(self, game: TreeGame, config: TabularConfig) -> None:
+    def __init__(self, game: TreeGame, config: RunConfig) -> None:
         super().__init__(game, config, game.explicit.legal.shape)  # [K, L]
 
     def _iterate(self) -> int:
@@ -132,7 +132,7 @@ class FictitiousPlay(FullWidthSolver):
     name = "fictitious-play"
     game: TreeGame
 
-    def __init__(self, game: TreeGame, config: TabularConfig) -> None:
+    def __init__(self, game: TreeGame, config: RunConfig) -> None:
         super().__init__(game, config)
         form = game.sequences
         self.average = self._plan(game.explicit.uniform())  # [K, L], sums of realization plans
@@ -162,11 +162,11 @@ class FictitiousPlay(FullWidthSolver):
     def average_policy(self) -> TreePolicy:
         """The average of all responses and of uniform play."""
         strategy = match_positive(self.average, self.game.sequences.num_actions)
-        return TreePolicy(self.game, strategy, f"average of {self.config.algorithm}")
+        return TreePolicy(self.game, strategy, f"average of {self.config.solver}")
 
     def current_policy(self) -> TreePolicy:
         """The newest best responses."""
-        return TreePolicy(self.game, self.response.copy(), f"best responses of {self.config.algorithm}")
+        return TreePolicy(self.game, self.response.copy(), f"best responses of {self.config.solver}")
 
 
 @nb.njit(cache=True, nogil=True)
@@ -196,7 +196,7 @@ class ExcessiveGap(FullWidthSolver):
     name = "excessive-gap"
     game: TreeGame
 
-    def __init__(self, game: TreeGame, config: TabularConfig) -> None:
+    def __init__(self, game: TreeGame, config: RunConfig) -> None:
         super().__init__(game, config)
         form = game.sequences
         with np.errstate(divide="ignore"):
@@ -279,7 +279,7 @@ class ExcessiveGap(FullWidthSolver):
         """The newest plans."""
         form = self.game.sequences
         table = match_positive(self.plan[EMPTY:].reshape(self._uniform.shape), form.num_actions)
-        return TreePolicy(self.game, table, f"plans of {self.config.algorithm}")
+        return TreePolicy(self.game, table, f"plans of {self.config.solver}")
 
     def current_policy(self) -> TreePolicy:
         """The same: there is no average."""

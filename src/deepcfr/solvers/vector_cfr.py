@@ -15,7 +15,7 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
-from deepcfr.config import TabularConfig
+from deepcfr.config import RunConfig
 from deepcfr.errors import GameError
 from deepcfr.games.board_index import count_classes
 from deepcfr.games.poker import PokerGame
@@ -39,12 +39,11 @@ class VectorCFR(FullWidthSolver):
     name = "vector-cfr"
     game: PokerGame
 
-    def __init__(self, game: PokerGame, config: TabularConfig, threads: int = 1, seed: int = 0) -> None:
+    def __init__(self, game: PokerGame, config: RunConfig) -> None:
         if game.suits != "canonical":
             raise GameError("Full-width CFR merges boards by suit, so it needs a game that shows canonical suits.")
         super().__init__(game, config)
-        self.seed = seed  # of the random rounding of 16 bits
-        self.workers = Workers(threads)
+        self.workers = Workers(config.runtime.threads)
         self.boards = Boards(game, merge=True, keep=True)
         self._discounting = discounting(config)
         self._scratch = Scratch()
@@ -57,7 +56,7 @@ class VectorCFR(FullWidthSolver):
         self._touched = 2 * sum((tree.num_slots - len(tree.exits)) * sum(map(len, boards)) for tree, boards in rounds)
 
     @staticmethod
-    def memory_bytes(game: PokerGame, config: TabularConfig) -> int:
+    def memory_bytes(game: PokerGame, config: RunConfig) -> int:
         """Bytes of a solver's regrets, averages and boards, computed before they are allocated."""
         rules, tree = game.rules, game.tree
         decisions = tree.round[: tree.num_decisions]
@@ -67,18 +66,18 @@ class VectorCFR(FullWidthSolver):
             views = count_classes(rules.num_ranks, rules.num_suits, (rules.hole_cards, *groups))
             edges = int(tree.legal[: tree.num_decisions][decisions == round_].sum())
             tables = 3 if discounting(config).predictive else 2
-            total += tables * _BYTES[config.precision] * views * edges
+            total += tables * _BYTES[config.solve.precision] * views * edges
         return total
 
     def _table(self, tree: RoundTree, boards: list[Board]) -> BoardTables:
-        if self.config.precision == "int16":
+        if self.config.solve.precision == "int16":
             return Int16Table(tree, boards)
-        return BoardTables(tree, boards, self.config.precision)
+        return BoardTables(tree, boards, self.config.solve.precision)
 
     @property
     def precision(self) -> str:
         """The data type of the tables."""
-        return self.config.precision
+        return self.config.solve.precision
 
     def _iterate(self) -> int:
         for player in PLAYERS:
@@ -106,7 +105,7 @@ class VectorCFR(FullWidthSolver):
         self, t: int, player: int, regrets: list[BoardTables], averages: list[BoardTables], matched: list[BoardTables]
     ) -> Visit:
         tables, variant = (regrets, averages), self._discounting
-        return update(self.boards.rounds, tables, player, variant, t, self._scratch, self.seed, matched)
+        return update(self.boards.rounds, tables, player, variant, t, self._scratch, self.config.seed, matched)
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """The live state; a checkpoint saves it and restores by copying into it."""
