@@ -99,6 +99,7 @@ class PlainNFSP:
 
     def __init__(self, config: RunConfig) -> None:
         self.game, self.settings, self.seed = load_game("kuhn"), config.nfsp, config.seed
+        self.iterations = config.iterations
         self.nodes = {"": 0}
         for history, (parent, action) in {"c": ("", CALL), "b": ("", RAISE), "cb": ("c", RAISE)}.items():
             node = torch.tensor([self.nodes[parent]])
@@ -245,7 +246,7 @@ class PlainNFSP:
         return sum(losses) / len(losses)
 
     def factor(self, t: int) -> float:
-        return 0.1 + 0.45 * (1 + math.cos(math.pi * (t - 1) / CONFIG.iterations))
+        return 0.1 + 0.45 * (1 + math.cos(math.pi * (t - 1) / self.iterations))
 
     def descend(self, network: SplitNetwork, loss: torch.Tensor, rate: float) -> None:
         parameters, adam = list(network.parameters()), self.adam[network]
