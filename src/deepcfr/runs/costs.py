@@ -47,9 +47,10 @@ def cost_notes(
     game = game or partial(make_game, source, config)
     if config.tabular:
         return [*_of_tables(config, source, abstraction, game), *unread_settings(config)]
+    available = _memory_of(config.runtime.device)  # before a game is made there
     made = game()
     reason = refusal(made.rules) if isinstance(made, PokerGame) else None
-    return [*_of_networks(config, made), *unread_settings(config), *([reason] if reason else [])]
+    return [*_of_networks(config, made, available), *unread_settings(config), *([reason] if reason else [])]
 
 
 def require_memory(what: str, needed: int, available: int | None, advice: str = "", beside: int = 0) -> None:
@@ -62,9 +63,9 @@ def require_memory(what: str, needed: int, available: int | None, advice: str = 
         raise ConfigError(f"{what} {needed / 1e9:,.1f} GB, and there are {available / 1e9:.1f} GB{advice}.")
 
 
-def _of_networks(config: RunConfig, game: Game) -> Iterator[str]:
+def _of_networks(config: RunConfig, game: Game, available: int | None) -> Iterator[str]:
     """Sentences on a run that trains networks."""
-    available, networks, table = _memory_of(config.runtime.device), network_bytes(game, config), 0
+    networks, table = network_bytes(game, config), 0
     if isinstance(game, PokerGame) and config.network.strength:
         deck = (game.card_groups, game.rules.num_ranks, game.rules.num_suits)
         table = strength.table_bytes(*deck, spread=strength.has_spread(game.card_groups))
