@@ -201,8 +201,8 @@ def test_a_run_from_python_is_that_of_the_command(tmp_path: Path) -> None:
     for name, kind in (("kuhn", "outcome"), ("fhp", "external")):
         run = train(name, sampling={"kind": kind}, advantage={"target": "mean"})
         assert run.config.sampling.kind == kind
-    with pytest.warns(UserWarning, match=r"sampling\.epsilon|ppo\.iterations"):
-        train("kuhn", ppo={"iterations": 7})
+    with pytest.warns(UserWarning, match=r"sampling\.epsilon|ppo\.episodes"):
+        train("kuhn", ppo={"episodes": 7})
     early = train("kuhn", cfr={"keep_networks": 5}, evaluation={"policy": "sd-cfr"})
     next(early)
     with pytest.raises(ConfigError, match="The run has kept no networks for the average of SD-CFR"):
@@ -223,7 +223,7 @@ def test_a_run_from_python_is_that_of_the_command(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("solver", ["nfsp", "ppo"])
 def test_an_agent_stays_as_it_was_when_training_goes_on(solver: str) -> None:
-    run = train("kuhn", solver=solver, **{solver: {"iterations": 6, "episodes": 64}})  # type: ignore[arg-type]
+    run = train("kuhn", solver=solver, iterations=6, **{"nfsp" if solver == "nfsp" else "ppo": {"episodes": 64}})  # type: ignore[arg-type]
     next(run)
     early = run.agent
     before = early.act("Q"), exploitability(early).nash_conv
