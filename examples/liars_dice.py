@@ -24,17 +24,17 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from deepcfr.compiled import nb
 from deepcfr.config import RunConfig
-from deepcfr.errors import GameError
-from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.games.base import Deals, Game
-from deepcfr.games.cards import pack_cards
-from deepcfr.games.openspiel import SpielState, import_pyspiel
-from deepcfr.policies.base import OnPart, Payoffs, Policy
-from deepcfr.rng import addressed_uniforms
-from deepcfr.solvers.base import MatchingSolver
-from deepcfr.types import TERMINAL, Encoding, Infosets
+from deepcfr.core.compiled import nb
+from deepcfr.core.errors import GameError
+from deepcfr.core.rng import addressed_uniforms
+from deepcfr.core.types import TERMINAL, Encoding, Infosets
+from deepcfr.game.base import Deals, Game
+from deepcfr.game.cards import pack_cards
+from deepcfr.game.openspiel import SpielState, import_pyspiel
+from deepcfr.measure.exploitability import exploitability
+from deepcfr.policy.base import OnPart, Payoffs, Policy
+from deepcfr.solve.base import MatchingSolver
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -276,7 +276,7 @@ def match_weights(weight: Floats) -> Floats:
 
 
 class LiarsDiceCFR(MatchingSolver):
-    """Full-width CFR in its variants, with all hands of both players in one pass; sources as in `solvers.sequence_form`.
+    """Full-width CFR in its variants, with all hands of both players in one pass; sources as in `solve.sequence_form`.
 
     Players are updated in turn. The regrets of an action are those of all hands, [2 M, H] by the node after it, in single
     precision. Where no regret is positive, all legal actions have equal probability. Raises ConfigError for an algorithm

@@ -21,13 +21,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from deepcfr.compiled import nb
-from deepcfr.errors import GameError
-from deepcfr.games.base import Deals, Game, NodeFunction
-from deepcfr.games.openspiel import SpielGame, SpielState, import_pyspiel
-from deepcfr.parallel import Workers
-from deepcfr.policies.base import OnPart, Payoffs, Policy
-from deepcfr.types import TERMINAL, Encoding, Infosets
+from deepcfr.core.compiled import nb
+from deepcfr.core.errors import GameError
+from deepcfr.core.parallel import Workers
+from deepcfr.core.types import TERMINAL, Encoding, Infosets
+from deepcfr.game.base import Deals, Game, NodeFunction
+from deepcfr.game.openspiel import SpielGame, SpielState, import_pyspiel
+from deepcfr.policy.base import OnPart, Payoffs, Policy
 
 _LOG = logging.getLogger(f"deepcfr.{__name__}")
 NO_SEQUENCE = -1

@@ -19,9 +19,9 @@ from deepcfr.cli.help import LONG, MARKERS, rules_of_help
 from deepcfr.cli.output import open_console, print_json
 from deepcfr.cli.records import Folder
 from deepcfr.config import RunConfig
-from deepcfr.errors import ConfigError
-from deepcfr.files import write_atomically
-from deepcfr.report.page import ReportingObserver
+from deepcfr.core.errors import ConfigError
+from deepcfr.core.files import write_atomically
+from deepcfr.run.page import ReportingObserver
 from experiments.fhp_learning import pages
 from experiments.grid import run_grid
 from experiments.reproduction.page import write_reproduction

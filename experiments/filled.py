@@ -20,7 +20,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from deepcfr.runs.metrics import read_metrics
+from deepcfr.run.metrics import read_metrics
 
 ROOT = Path(__file__).parents[1]
 

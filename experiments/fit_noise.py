@@ -15,20 +15,20 @@ from pathlib import Path
 
 import torch
 
-from deepcfr.errors import TrainingError
-from deepcfr.evaluation.deviations import round_name
-from deepcfr.games.base import by_infoset
-from deepcfr.games.poker import PokerGame
-from deepcfr.policies.network import regret_matching
-from deepcfr.rng import generator, key
-from deepcfr.runs.folder import RunFolder
-from deepcfr.solvers.base import PLAYERS
-from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.training.examples import WEIGHTS, Examples, InfosetExamples
-from deepcfr.training.fit import fit
-from deepcfr.training.hand_examples import HandExamples
-from deepcfr.training.networks import SplitNetwork, build_network
-from deepcfr.types import Infosets
+from deepcfr.core.errors import TrainingError
+from deepcfr.core.rng import generator, key
+from deepcfr.core.types import Infosets
+from deepcfr.game.base import by_infoset
+from deepcfr.game.poker import PokerGame
+from deepcfr.measure.deviations import round_name
+from deepcfr.network.examples import WEIGHTS, Examples, InfosetExamples
+from deepcfr.network.fit import fit
+from deepcfr.network.hand_examples import HandExamples
+from deepcfr.network.networks import SplitNetwork, build_network
+from deepcfr.policy.network import regret_matching
+from deepcfr.run.folder import RunFolder
+from deepcfr.solve.base import PLAYERS
+from deepcfr.solve.deep_cfr import DeepCFR
 
 FITS = 8
 _SOME = 1 << 16  # infosets of a memory that are compared

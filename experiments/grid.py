@@ -14,20 +14,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deepcfr.abstraction.buckets import DESCRIPTION, save_abstraction
-from deepcfr.abstraction.make import make_abstraction
+from deepcfr.buckets.buckets import DESCRIPTION, save_abstraction
+from deepcfr.buckets.make import make_abstraction
 from deepcfr.config import RunConfig, RuntimeConfig, settings_by_name
-from deepcfr.errors import CheckpointError
-from deepcfr.evaluation.limits import refusal
-from deepcfr.games.bet_size_game import can_be_listed
-from deepcfr.games.bet_sizes import BetSizeRules
-from deepcfr.games.presets import cards_of, is_poker, load_rules
-from deepcfr.runs.checkpoint import save_checkpoint
-from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.listing import duration
-from deepcfr.runs.metrics import read_metrics
-from deepcfr.runs.record import finished_at, held
-from deepcfr.runs.train import Observer, train
+from deepcfr.core.errors import CheckpointError
+from deepcfr.game.bet_size_game import can_be_listed
+from deepcfr.game.bet_sizes import BetSizeRules
+from deepcfr.game.presets import cards_of, is_poker, load_rules
+from deepcfr.measure.limits import refusal
+from deepcfr.run.checkpoint import save_checkpoint
+from deepcfr.run.folder import RunFolder
+from deepcfr.run.listing import duration
+from deepcfr.run.metrics import read_metrics
+from deepcfr.run.record import finished_at, held
+from deepcfr.run.train import Observer, train
 
 Say = Callable[[str], None]
 Observing = Callable[[], AbstractContextManager[Observer]]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
 
-from deepcfr.evaluation.intervals import student_t_95
+from deepcfr.measure.intervals import student_t_95
 
 
 @dataclass(frozen=True)

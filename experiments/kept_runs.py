@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-from deepcfr.runs.metrics import read_metrics
+from deepcfr.run.metrics import read_metrics
 from experiments.filled import ROOT
 
 KEPT = ROOT / "experiments" / "results" / "records"

@@ -21,22 +21,22 @@ from typing import Any
 
 import numpy as np
 
-from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.evaluation.limits import refusal
-from deepcfr.evaluation.local_best_response import local_best_response
-from deepcfr.evaluation.match import sampled_match
-from deepcfr.evaluation.match.boards import dealer_value
-from deepcfr.evaluation.match.tournament import TournamentTerms
-from deepcfr.files import json_bytes, write_atomically
-from deepcfr.games.bet_size_game import BetSizePoker
-from deepcfr.games.bet_sizes import BetSizeRules
-from deepcfr.games.rules import PokerRules
-from deepcfr.machine import resident_memory
+from deepcfr.core.files import json_bytes, write_atomically
+from deepcfr.core.machine import resident_memory
+from deepcfr.game.bet_size_game import BetSizePoker
+from deepcfr.game.bet_sizes import BetSizeRules
+from deepcfr.game.rules import PokerRules
+from deepcfr.measure.exploitability import exploitability
+from deepcfr.measure.limits import refusal
+from deepcfr.measure.local_best_response import local_best_response
+from deepcfr.measure.match import sampled_match
+from deepcfr.measure.match.boards import dealer_value
+from deepcfr.measure.match.tournament import TournamentTerms
 from deepcfr.play.hand import Hand
-from deepcfr.policies.base import Policy
-from deepcfr.policies.styles import scripted_policy, styled
-from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.listing import recipe
+from deepcfr.policy.base import Policy
+from deepcfr.policy.styles import scripted_policy, styled
+from deepcfr.run.folder import RunFolder
+from deepcfr.run.listing import recipe
 
 ROOT = Path(__file__).parents[1]
 MODELS, RESULTS = ROOT / "models", ROOT / "experiments" / "results"

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from deepcfr.errors import CheckpointError, DeepCFRError
-from deepcfr.files import read_json
-from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.metrics import read_metrics
+from deepcfr.core.errors import CheckpointError, DeepCFRError
+from deepcfr.core.files import read_json
+from deepcfr.run.folder import RunFolder
+from deepcfr.run.metrics import read_metrics
 from experiments.grid import Job, difference, is_complete
 from experiments.studies import LEAST_SEEDS
 

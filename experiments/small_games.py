@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from statistics import mean
 
-from deepcfr.runs.metrics import environment
+from deepcfr.run.metrics import environment
 
 RUNS = {
     "kuhn": ["kuhn"],

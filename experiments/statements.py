@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deepcfr.errors import ConfigError
-from deepcfr.files import write_atomically
+from deepcfr.core.errors import ConfigError
+from deepcfr.core.files import write_atomically
 from experiments.pages import paragraphs, table
 
 PAGE = "statements.md"

@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from deepcfr.abstraction.buckets import lossless
-from deepcfr.games.base import infosets_at
-from deepcfr.games.bet_size_betting import ACTOR, ENDED, ROUND, advance, first_positions, gain, legal_actions, nodes_of
-from deepcfr.games.bet_size_game import BetSizePoker, ExplicitPoker, ImplicitPoker
-from deepcfr.games.bet_sizes import BetSizeRules
-from deepcfr.games.betting import NOT_TERMINAL
-from deepcfr.policies.base import Policy
-from deepcfr.policies.tables import AbstractPolicy
-from deepcfr.sampling.bet_size_tables import bet_size_layout
-from deepcfr.sampling.traversal_tree import showdowns
+from deepcfr.buckets.buckets import lossless
+from deepcfr.game.base import infosets_at
+from deepcfr.game.bet_size_betting import ACTOR, ENDED, ROUND, advance, first_positions, gain, legal_actions, nodes_of
+from deepcfr.game.bet_size_game import BetSizePoker, ExplicitPoker, ImplicitPoker
+from deepcfr.game.bet_sizes import BetSizeRules
+from deepcfr.game.betting import NOT_TERMINAL
+from deepcfr.policy.base import Policy
+from deepcfr.policy.tables import AbstractPolicy
+from deepcfr.sample.bet_size_tables import bet_size_layout
+from deepcfr.sample.traversal_tree import showdowns
 
 # One card each of five, one round, raises to 2, 4 or all-in 6 antes: its histories are its names.
 ONE_ROUND = BetSizeRules(

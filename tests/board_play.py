@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from deepcfr.games.cards import pack_cards
-from deepcfr.games.poker import PokerGame
-from deepcfr.policies.tables import TablePolicy, round_views
-from deepcfr.ranges.boards import Boards
-from deepcfr.ranges.public_chance import RoundPart
-from deepcfr.types import HandSamples, Infosets
+from deepcfr.boards.boards import Boards
+from deepcfr.boards.public_chance import RoundPart
+from deepcfr.core.types import HandSamples, Infosets
+from deepcfr.game.cards import pack_cards
+from deepcfr.game.poker import PokerGame
+from deepcfr.policy.tables import TablePolicy, round_views
 
 Floats = npt.NDArray[np.float64]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from deepcfr.games.base import Deals
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.rules import PRESETS
+from deepcfr.game.base import Deals
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.rules import PRESETS
 
 
 class Leduc:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from deepcfr.errors import GameError
-from deepcfr.games.rules import WHOLE_POT, PokerRules
+from deepcfr.core.errors import GameError
+from deepcfr.game.rules import WHOLE_POT, PokerRules
 
 
 def format_game_definition(rules: PokerRules) -> str:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import torch
 
 from deepcfr.config import NetworkConfig
-from deepcfr.games.presets import load_game
-from deepcfr.rng import generator, key
-from deepcfr.training.memory import Memory
-from deepcfr.training.networks import SplitNetwork, build_network
-from deepcfr.types import Infosets, Samples
+from deepcfr.core.rng import generator, key
+from deepcfr.core.types import Infosets, Samples
+from deepcfr.game.presets import load_game
+from deepcfr.network.memory import Memory
+from deepcfr.network.networks import SplitNetwork, build_network
 
 GAME = load_game("kuhn")
 LEGAL = GAME.encoding.legal

@@ -1,8 +1,8 @@
 """Hands of a text in PHH, for tests."""
 
-from deepcfr.games.rules import PokerRules
-from deepcfr.protocols.acpc import PlayedHand
-from deepcfr.protocols.hand_history import fields_of, played_hand
+from deepcfr.game.rules import PokerRules
+from deepcfr.interop.acpc import PlayedHand
+from deepcfr.interop.hand_history import fields_of, played_hand
 
 
 def parse_histories(text: str, rules: PokerRules) -> list[PlayedHand]:

@@ -2,9 +2,9 @@
 
 import torch
 
-from deepcfr.games.poker import PokerGame
-from deepcfr.policies.base import Policy
-from deepcfr.types import Infosets
+from deepcfr.core.types import Infosets
+from deepcfr.game.poker import PokerGame
+from deepcfr.policy.base import Policy
 
 
 class Leaning(Policy):

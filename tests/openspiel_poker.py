@@ -9,11 +9,11 @@ import numpy as np
 import pyspiel
 import torch
 
-from deepcfr.games.bet_sizes import BetSizeRules
-from deepcfr.games.poker import PokerGame, Suits
-from deepcfr.games.rules import PRESETS, PokerRules
-from deepcfr.policies.base import Policy
-from deepcfr.types import TERMINAL, Infosets
+from deepcfr.core.types import TERMINAL, Infosets
+from deepcfr.game.bet_sizes import BetSizeRules
+from deepcfr.game.poker import PokerGame, Suits
+from deepcfr.game.rules import PRESETS, PokerRules
+from deepcfr.policy.base import Policy
 
 FHP = PRESETS["fhp"]
 

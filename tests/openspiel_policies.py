@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from deepcfr.errors import GameError
-from deepcfr.games.explicit import CHANCE, ExplicitTree
-from deepcfr.games.openspiel import OpenSpielGame, import_pyspiel
-from deepcfr.games.poker import PokerGame
-from deepcfr.policies.base import Policy
-from deepcfr.policies.tables import TreePolicy, table_of
-from deepcfr.protocols.openspiel import infoset_states, path_to, to_openspiel
-from deepcfr.types import Infosets
+from deepcfr.core.errors import GameError
+from deepcfr.core.types import Infosets
+from deepcfr.game.explicit import CHANCE, ExplicitTree
+from deepcfr.game.openspiel import OpenSpielGame, import_pyspiel
+from deepcfr.game.poker import PokerGame
+from deepcfr.interop.openspiel import infoset_states, path_to, to_openspiel
+from deepcfr.policy.base import Policy
+from deepcfr.policy.tables import TreePolicy, table_of
 
 
 def to_tabular_policy(policy: Policy) -> Any:

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deepcfr.abstraction.buckets import save_abstraction
-from deepcfr.abstraction.make import make_abstraction
-from deepcfr.evaluation.exploitability import Exploitability
-from deepcfr.games.presets import load_rules
-from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.metrics import read_metrics
-from deepcfr.solvers.base import Solver, TabularRecord
-from deepcfr.solvers.data import IterationRecord
-from deepcfr.training.fit import FitResult
+from deepcfr.buckets.buckets import save_abstraction
+from deepcfr.buckets.make import make_abstraction
+from deepcfr.game.presets import load_rules
+from deepcfr.measure.exploitability import Exploitability
+from deepcfr.network.fit import FitResult
+from deepcfr.run.folder import RunFolder
+from deepcfr.run.metrics import read_metrics
+from deepcfr.solve.base import Solver, TabularRecord
+from deepcfr.solve.data import IterationRecord
 
 # Flop hold'em from four ranks in two suits: 28 hands, 56 boards, suits that can be renamed, flushes.
 SMALL_FLOP = """GAMEDEF

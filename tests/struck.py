@@ -33,7 +33,7 @@ def _main() -> None:
         ["deepcfr", *sys.argv[4:]],
     )
     from deepcfr import cli
-    from deepcfr.runs import train
+    from deepcfr.run import train
 
     append = train.append_metrics
 

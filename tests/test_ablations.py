@@ -27,18 +27,18 @@ from deepcfr.config import (
     unread_settings,
 )
 from deepcfr.config.toml import RECIPES
+from deepcfr.core.errors import ConfigError
+from deepcfr.core.types import Infosets, Samples
 from deepcfr.defaults import default_config
-from deepcfr.errors import ConfigError
-from deepcfr.games.base import by_infoset
-from deepcfr.games.poker import PokerGame, poker_game
-from deepcfr.games.presets import build_game, load_game, load_source
-from deepcfr.runs.costs import cost_notes
-from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.train import train
-from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.solvers.memories import InfosetMemories
-from deepcfr.training.memory import Memory
-from deepcfr.types import Infosets, Samples
+from deepcfr.game.base import by_infoset
+from deepcfr.game.poker import PokerGame, poker_game
+from deepcfr.game.presets import build_game, load_game, load_source
+from deepcfr.network.memory import Memory
+from deepcfr.run.costs import cost_notes
+from deepcfr.run.folder import RunFolder
+from deepcfr.run.train import train
+from deepcfr.solve.deep_cfr import DeepCFR
+from deepcfr.solve.memories import InfosetMemories
 from tables import tabular
 
 ABLATIONS: list[tuple[str, Any]] = [
@@ -390,7 +390,7 @@ def assert_same_runs(one: DeepCFR, other: DeepCFR) -> None:
 
 
 def test_more_traversals_add_to_the_same_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deepcfr.solvers.data._CHUNK", 16)  # so order is alike too
+    monkeypatch.setattr("deepcfr.solve.data._CHUNK", 16)  # so order is alike too
     few, many = solved.__wrapped__("sampling.traversals", 16, 1), solved.__wrapped__(iterations=1)
     for mine, more in zip(first_pass(few), first_pass(many), strict=True):
         assert 16 <= len(mine) < len(more)

@@ -27,10 +27,10 @@ from deepcfr import (
     train,
 )
 from deepcfr.config import SearchConfig
-from deepcfr.games.bet_size_game import ImplicitPoker
-from deepcfr.games.bet_sizes import BET_SIZE_GAMES
-from deepcfr.policies.query import query
-from deepcfr.policies.styles import scripted_policy
+from deepcfr.game.bet_size_game import ImplicitPoker
+from deepcfr.game.bet_sizes import BET_SIZE_GAMES
+from deepcfr.policy.query import query
+from deepcfr.policy.styles import scripted_policy
 
 BET_SIZES = Agent(scripted_policy("call", ImplicitPoker(BET_SIZE_GAMES["hunl-ladder"])))
 

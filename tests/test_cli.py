@@ -21,11 +21,11 @@ from command_line import NOTE, Outcome, deepcfr, edit_settings, problem, problem
 from deepcfr import cli
 from deepcfr.cli import output
 from deepcfr.config import RunConfig, load_config
+from deepcfr.core.files import signed_json
 from deepcfr.defaults import default_config
-from deepcfr.files import signed_json
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import load_rules
-from deepcfr.runs import folder
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.presets import load_rules
+from deepcfr.run import folder
 from definitions import format_game_definition
 
 COMMANDS = (
@@ -256,7 +256,7 @@ def test_playing_loads_no_compiler_of_networks_and_no_other_library_that_play_do
     """They take seconds, and play is to start within three."""
     result = python(
         "import sys\n"
-        "import deepcfr.play.terminal, deepcfr.runs.players\n"
+        "import deepcfr.play.terminal, deepcfr.run.players\n"
         "slow = ('torch._dynamo', 'torch._inductor', 'ray', 'pyspiel', 'sklearn', 'fastapi', 'pokerkit')\n"
         "print([name for name in slow if name in sys.modules])"
     )

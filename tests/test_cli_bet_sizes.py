@@ -12,8 +12,8 @@ import pytest
 from bet_size_games import TWO_ROUNDS, write_game
 from command_line import Outcome, deepcfr
 from deepcfr.config import load_config
-from deepcfr.evaluation.match import tournament as matches
-from deepcfr.runs.folder import RunFolder
+from deepcfr.measure.match import tournament as matches
+from deepcfr.run.folder import RunFolder
 from experiments.grid import is_complete
 
 STYLES = ("aggressive", "tight", "random", "calling-machine", "deterministic", "initial")
@@ -291,7 +291,7 @@ def test_tables_of_a_small_game_with_bet_sizes_are_measured_exactly_and_searched
 def test_search_needs_no_list_of_the_whole_game(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name, spot = f"resolve:{place / 'a'}", "4c / r4 c / 2d"
     listed = deepcfr("strategy", name, spot, "--json").json["probabilities"]
-    monkeypatch.setattr("deepcfr.games.bet_size_game.can_be_listed", lambda _: False)
+    monkeypatch.setattr("deepcfr.game.bet_size_game.can_be_listed", lambda _: False)
     stepped = deepcfr("strategy", name, spot, "--json").json["probabilities"]
     assert stepped == pytest.approx(listed, abs=1e-3)
     assert stepped != deepcfr("strategy", place / "a", spot, "--json").json["probabilities"]

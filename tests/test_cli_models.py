@@ -10,12 +10,12 @@ import pytest
 from command_line import deepcfr, problem
 from deepcfr.cli import parse_command
 from deepcfr.config import load_config
-from deepcfr.games.bet_sizes import BET_SIZE_GAMES
-from deepcfr.runs import record
-from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.listing import model_facts, read_card
-from deepcfr.runs.metrics import read_metrics
-from deepcfr.runs.record import shipped_agents
+from deepcfr.game.bet_sizes import BET_SIZE_GAMES
+from deepcfr.run import record
+from deepcfr.run.folder import RunFolder
+from deepcfr.run.listing import model_facts, read_card
+from deepcfr.run.metrics import read_metrics
+from deepcfr.run.record import shipped_agents
 from deepcfr.web.site import open_site
 
 MODELS = Path(__file__).parents[1] / "models"
@@ -71,7 +71,7 @@ def test_shipped_agents_have_names_that_need_no_path(tmp_path: Path, monkeypatch
 
 def test_an_agent_of_the_larger_package_is_named_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("deepcfr.runs.record.shipped_agents", lambda: {"kuhn": MODELS / "kuhn"})
+    monkeypatch.setattr("deepcfr.run.record.shipped_agents", lambda: {"kuhn": MODELS / "kuhn"})
     monkeypatch.setattr(record, "shipped_agents", lambda: {"kuhn": MODELS / "kuhn"})
     for name in record.LARGER:
         refused = problem(deepcfr("exploitability", name))

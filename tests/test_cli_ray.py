@@ -7,8 +7,8 @@ import pytest
 
 from command_line import deepcfr
 from deepcfr.cli import main, parse_command
+from deepcfr.core.errors import ConfigError
 from deepcfr.defaults import LOCAL_CLUSTER, default_config
-from deepcfr.errors import ConfigError
 
 OUT = ["--out", "runs/r"]
 

@@ -12,15 +12,15 @@ import torch
 
 from bet_size_games import TWO_ROUNDS, random_table
 from command_line import deepcfr, problem
-from deepcfr.games.bet_size_game import ImplicitPoker
-from deepcfr.games.bet_sizes import BetSizeRules
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.rules import PRESETS
+from deepcfr.core.types import Infosets
+from deepcfr.game.bet_size_game import ImplicitPoker
+from deepcfr.game.bet_sizes import BetSizeRules
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.rules import PRESETS
 from deepcfr.play.costs import Costs, review_seats
 from deepcfr.play.hand import Hand, adjusted_result, decisions, free_holes, played
-from deepcfr.policies.base import Policy
-from deepcfr.policies.styles import scripted_policy
-from deepcfr.types import Infosets
+from deepcfr.policy.base import Policy
+from deepcfr.policy.styles import scripted_policy
 from histories import parse_histories
 
 LIMIT = """variant = 'FT'
@@ -67,7 +67,7 @@ class Uneven(Policy):
 def agent(monkeypatch: pytest.MonkeyPatch) -> Policy:
     """An agent that the command loads under any name; its first round needs no time."""
     policy = Uneven(PokerGame(PRESETS["fhp-mini"]))
-    monkeypatch.setattr("deepcfr.runs.players.load_players", lambda *_args, **_more: [policy])
+    monkeypatch.setattr("deepcfr.run.players.load_players", lambda *_args, **_more: [policy])
     monkeypatch.setattr(Costs, "prepare", lambda _self: None)
     return policy
 
@@ -153,13 +153,13 @@ def test_hands_of_another_game_among_others_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("game", ["kuhn", "leduc"])
 def test_games_that_have_no_histories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, game: str) -> None:
     policy = Uneven(PokerGame(PRESETS[game]))
-    monkeypatch.setattr("deepcfr.runs.players.load_players", lambda *_args, **_more: [policy])
+    monkeypatch.setattr("deepcfr.run.players.load_players", lambda *_args, **_more: [policy])
     assert f"not {game}" in problem(deepcfr("review", "any", write(tmp_path, NO_LIMIT)))
 
 
 def test_stacks_that_are_not_the_agents_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = scripted_policy("call", ImplicitPoker(HOLDEM))
-    monkeypatch.setattr("deepcfr.runs.players.load_players", lambda *_args, **_more: [policy])
+    monkeypatch.setattr("deepcfr.run.players.load_players", lambda *_args, **_more: [policy])
     flop = NO_LIMIT + "_board_cards = [0, 3]\n"
     (hand,) = deepcfr("review", "any", write(tmp_path, flop), "--json").json["hands"]
     assert [player["seat"] for player in hand["players"]] == ["dealer"]

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from command_line import deepcfr, problem
-from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.metrics import read_metrics
+from deepcfr.measure.exploitability import exploitability
+from deepcfr.run.folder import RunFolder
+from deepcfr.run.metrics import read_metrics
 
 TINY = (
     "--sampling.traversals", "20", "--network.kind", "mlp", "--network.width", "8", "--network.layers", "1",

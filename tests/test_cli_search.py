@@ -6,10 +6,10 @@ import pytest
 
 from command_line import deepcfr, problem
 from deepcfr.config import SearchConfig
-from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.protocols.client import ProtocolAgent
-from deepcfr.protocols.host import seat_players
-from deepcfr.runs.folder import RunFolder
+from deepcfr.interop.client import ProtocolAgent
+from deepcfr.interop.host import seat_players
+from deepcfr.measure.exploitability import exploitability
+from deepcfr.run.folder import RunFolder
 from deepcfr.search.policy import ResolvingPolicy
 from deepcfr.web.site import open_site
 

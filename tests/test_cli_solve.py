@@ -27,9 +27,9 @@ from deepcfr.config import (
 )
 from deepcfr.config.records import TabularSolver
 from deepcfr.defaults import default_config
-from deepcfr.games import presets
-from deepcfr.games.presets import load_rules
-from deepcfr.runs import costs
+from deepcfr.game import presets
+from deepcfr.game.presets import load_rules
+from deepcfr.run import costs
 from definitions import format_game_definition
 from solve_runs import (
     Places,

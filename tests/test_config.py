@@ -28,7 +28,7 @@ from deepcfr.config import (
     load_config,
     validate_config,
 )
-from deepcfr.errors import ConfigError
+from deepcfr.core.errors import ConfigError
 
 SECTIONS = (
     "cfr",

@@ -8,8 +8,8 @@ import pytest
 
 from deepcfr.config import load_config
 from deepcfr.config.toml import RECIPES
+from deepcfr.core.errors import ConfigError
 from deepcfr.defaults import default_config
-from deepcfr.errors import ConfigError
 
 
 def test_configurations_say_their_command_and_load() -> None:

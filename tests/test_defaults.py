@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from deepcfr.config.records import NamedSolver
+from deepcfr.core.errors import GameError
 from deepcfr.defaults import default_config
-from deepcfr.errors import GameError
-from deepcfr.games.explicit import CHANCE
-from deepcfr.games.openspiel import load_openspiel_game
-from deepcfr.games.presets import count_histories, load_source
-from deepcfr.games.rules import PRESETS, PokerRules
+from deepcfr.game.explicit import CHANCE
+from deepcfr.game.openspiel import load_openspiel_game
+from deepcfr.game.presets import count_histories, load_source
+from deepcfr.game.rules import PRESETS, PokerRules
 from definitions import format_game_definition
 
 KUHN, LEDUC = PRESETS["kuhn"], PRESETS["leduc"]

@@ -17,13 +17,13 @@ import pytest
 from command_line import deepcfr
 from deepcfr import cli
 from deepcfr.config import RunConfig
-from deepcfr.errors import ConfigError
-from deepcfr.evaluation.exploitability import Exploitability
-from deepcfr.games.presets import load_rules
-from deepcfr.games.rules import PRESETS
-from deepcfr.reinforcement.nfsp import NFSPRecord
-from deepcfr.solvers.base import TabularRecord
-from deepcfr.solvers.data import IterationRecord
+from deepcfr.core.errors import ConfigError
+from deepcfr.game.presets import load_rules
+from deepcfr.game.rules import PRESETS
+from deepcfr.measure.exploitability import Exploitability
+from deepcfr.solve.base import TabularRecord
+from deepcfr.solve.data import IterationRecord
+from deepcfr.solve.nfsp import NFSPRecord
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -279,6 +279,6 @@ def test_the_checks_find_what_is_wrong(tmp_path: Path) -> None:
     for agents in ("fhp resolve:models/fhp", "models/fhp fhp"):
         with pytest.raises(AssertionError):
             parse(f"match {agents}")
-    assert unknown_keys("`cfr.weighting` `cfr.wighting` `memory/reservoir.py` `network.py` cfr.x") == ["cfr.wighting"]
+    assert unknown_keys("`cfr.weighting` `cfr.wighting` `network/reservoir.py` `network.py` cfr.x") == ["cfr.wighting"]
     assert unknown_keys("```toml\nadvantage.stepz = 3\n```") == ["advantage.stepz"]
     assert unknown_keys("`--cfr.keep-networks 1` `--cfr.keep-netwerks 1`") == ["cfr.keep_netwerks"]

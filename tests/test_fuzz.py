@@ -17,19 +17,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepcfr.errors import DeepCFRError
-from deepcfr.games.acpc_definition import parse_game_definition
-from deepcfr.games.bet_size_game import ImplicitPoker
-from deepcfr.games.bet_sizes import BET_SIZE_GAMES, read_bet_sizes
-from deepcfr.games.presets import load_game
-from deepcfr.games.rules import PRESETS
-from deepcfr.policies.base import UniformPolicy
-from deepcfr.policies.query import query
-from deepcfr.policies.styles import scripted_policy
-from deepcfr.protocols.acpc import gain_of, parse_match_state, parse_move
-from deepcfr.protocols.client import ProtocolAgent
-from deepcfr.protocols.slumbot import read_answer, slumbot_rules
-from deepcfr.runs.folder import RunFolder
+from deepcfr.core.errors import DeepCFRError
+from deepcfr.game.acpc_definition import parse_game_definition
+from deepcfr.game.bet_size_game import ImplicitPoker
+from deepcfr.game.bet_sizes import BET_SIZE_GAMES, read_bet_sizes
+from deepcfr.game.presets import load_game
+from deepcfr.game.rules import PRESETS
+from deepcfr.interop.acpc import gain_of, parse_match_state, parse_move
+from deepcfr.interop.client import ProtocolAgent
+from deepcfr.interop.slumbot import read_answer, slumbot_rules
+from deepcfr.policy.base import UniformPolicy
+from deepcfr.policy.query import query
+from deepcfr.policy.styles import scripted_policy
+from deepcfr.run.folder import RunFolder
 from deepcfr.search.spot import Sizes, parse_board
 from deepcfr.search.spot_ranges import parse_range
 from definitions import format_game_definition

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.policies.query import query
-from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.metrics import read_metrics
+from deepcfr.measure.exploitability import exploitability
+from deepcfr.policy.query import query
+from deepcfr.run.folder import RunFolder
+from deepcfr.run.metrics import read_metrics
 
 MODELS = Path(__file__).parents[1] / "models"
 

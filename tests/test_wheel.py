@@ -55,9 +55,7 @@ def test_a_package_of_larger_agents_is_found(built: Path, larger: Path, tmp_path
     for wheel in (*built.glob("*.whl"), *larger.glob("*.whl")):
         with zipfile.ZipFile(wheel) as files:
             files.extractall(site)
-    show = (
-        "import json, deepcfr.runs.record as m; print(json.dumps({k: str(v) for k, v in m.shipped_agents().items()}))"
-    )
+    show = "import json, deepcfr.run.record as m; print(json.dumps({k: str(v) for k, v in m.shipped_agents().items()}))"
     done = subprocess.run(
         [sys.executable, "-c", show],
         cwd=empty, env=os.environ | {"PYTHONPATH": str(site)}, capture_output=True, text=True, check=True,

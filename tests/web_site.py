@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from deepcfr.games.poker import PokerGame
+from deepcfr.game.poker import PokerGame
 from deepcfr.play.costs import Costs
-from deepcfr.policies.base import Policy
-from deepcfr.runs.folder import RunFolder
+from deepcfr.policy.base import Policy
+from deepcfr.run.folder import RunFolder
 from deepcfr.web.app import build_app
 from deepcfr.web.site import NamedRun, ServedAgent, Site
 

@@ -22,14 +22,14 @@ from deepcfr.config import (
     SamplingConfig,
     load_config,
 )
-from deepcfr.errors import ConfigError
-from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import load_game
-from deepcfr.runs.metrics import environment
-from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.training.fit import orthogonalised
-from deepcfr.training.memory import bytes_per_sample
+from deepcfr.core.errors import ConfigError
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.presets import load_game
+from deepcfr.measure.exploitability import exploitability
+from deepcfr.network.fit import orthogonalised
+from deepcfr.network.memory import bytes_per_sample
+from deepcfr.run.metrics import environment
+from deepcfr.solve.deep_cfr import DeepCFR
 from experiments.grid import Say
 
 _EVALUATE_EVERY = 5  # iterations between exact evaluations, to find when OpenSpiel's NashConv is reached

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 from deepcfr.config import NetworkConfig, NFSPConfig, RunConfig, RuntimeConfig
+from deepcfr.core.errors import ConfigError
 from deepcfr.defaults import default_config
-from deepcfr.errors import ConfigError
-from deepcfr.games.presets import load_game
-from deepcfr.reinforcement.nfsp import NFSP
-from deepcfr.runs.metrics import environment
+from deepcfr.game.presets import load_game
+from deepcfr.run.metrics import environment
+from deepcfr.solve.nfsp import NFSP
 from experiments.grid import Say
 
 _HIDDEN = 64  # features of the one hidden layer of every network

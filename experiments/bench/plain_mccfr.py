@@ -1,6 +1,6 @@
 """Monte Carlo CFR in plain Python, the baseline of the compiled solver: a single-threaded recursion over lists.
 
-It runs the same iterations as `deepcfr.solvers.mccfr` with external sampling: the same deals, choices, regrets and averages
+It runs the same iterations as `deepcfr.solve.mccfr` with external sampling: the same deals, choices, regrets and averages
 (a test compares them). Compiled code makes the deals of both, as buckets and showdowns, which favours Python.
 """
 
@@ -9,19 +9,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from deepcfr.games.explicit import CHANCE
-from deepcfr.rng import key
-from deepcfr.sampling.traversal_tree import TraversalTree
-from deepcfr.solvers.base import PLAYERS, TabularRecord
-from deepcfr.solvers.mccfr import MCCFR
-from deepcfr.types import TERMINAL
+from deepcfr.core.rng import key
+from deepcfr.core.types import TERMINAL
+from deepcfr.game.explicit import CHANCE
+from deepcfr.sample.traversal_tree import TraversalTree
+from deepcfr.solve.base import PLAYERS, TabularRecord
+from deepcfr.solve.mccfr import MCCFR
 
 _MASK = (1 << 64) - 1
 _GOLDEN, _SECOND = 0x9E3779B97F4A7C15, 0xD1342543DE82EF95
 
 
 def _mix(x: int) -> int:
-    """The output function of SplitMix64 on 64-bit integers, as in `deepcfr.rng`."""
+    """The output function of SplitMix64 on 64-bit integers, as in `deepcfr.core.rng`."""
     x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
     return x ^ (x >> 31)

@@ -12,14 +12,14 @@ import numpy as np
 import torch
 
 from deepcfr.api import load, solve_spot
+from deepcfr.boards.boards import SampledBoards
 from deepcfr.config import SearchConfig
-from deepcfr.policies.base import Policy
-from deepcfr.policies.query import poker_state
-from deepcfr.ranges.boards import SampledBoards
-from deepcfr.rng import key
-from deepcfr.runs.metrics import environment
+from deepcfr.core.rng import key
+from deepcfr.core.types import Infosets
+from deepcfr.policy.base import Policy
+from deepcfr.policy.query import poker_state
+from deepcfr.run.metrics import environment
 from deepcfr.search.policy import ResolvingPolicy
-from deepcfr.types import Infosets
 from experiments.grid import Say
 
 _KINDS: tuple[Literal["unsafe", "gadget"], ...] = ("unsafe", "gadget")

@@ -16,19 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from deepcfr.abstraction.buckets import Abstraction, bucket_dtype, round_boards, round_classes
+from deepcfr.buckets.buckets import Abstraction, bucket_dtype, round_boards, round_classes
 from deepcfr.config import RunConfig, RuntimeConfig, TabularConfig
 from deepcfr.config.records import SolverName
-from deepcfr.games.cards import all_hands
-from deepcfr.games.openspiel import import_pyspiel, load_openspiel_game
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import load_game
-from deepcfr.games.rules import PokerRules
-from deepcfr.rng import key
-from deepcfr.runs.metrics import environment
-from deepcfr.solvers.mccfr import MCCFR
-from deepcfr.solvers.sequence_form import TreeCFR
-from deepcfr.solvers.vector_cfr import VectorCFR
+from deepcfr.core.rng import key
+from deepcfr.game.cards import all_hands
+from deepcfr.game.openspiel import import_pyspiel, load_openspiel_game
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.presets import load_game
+from deepcfr.game.rules import PokerRules
+from deepcfr.run.metrics import environment
+from deepcfr.solve.mccfr import MCCFR
+from deepcfr.solve.sequence_form import TreeCFR
+from deepcfr.solve.vector_cfr import VectorCFR
 from experiments.grid import Say
 
 Rate = Callable[[], float]  # does some work and returns its rate per second

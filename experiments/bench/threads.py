@@ -11,11 +11,11 @@ from statistics import median
 from typing import Any
 
 from deepcfr.config import RunConfig, RuntimeConfig, TabularConfig
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import load_rules
-from deepcfr.runs.metrics import environment
-from deepcfr.solvers.base import TabularRecord
-from deepcfr.solvers.mccfr import MCCFR
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.presets import load_rules
+from deepcfr.run.metrics import environment
+from deepcfr.solve.base import TabularRecord
+from deepcfr.solve.mccfr import MCCFR
 from experiments.bench.plain_mccfr import PlainMCCFR
 from experiments.bench.tabular import random_abstraction
 from experiments.grid import Say

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from deepcfr.report.chart import Chart, Curve, beside
+from deepcfr.run.chart import Chart, Curve, beside
 from experiments.grid import flat_settings
 from experiments.intervals import Interval, interval_of
 from experiments.reproduction.results import WHOLE_BOARDS, ArmResult, StudyResult, final

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from deepcfr.errors import ConfigError
-from deepcfr.files import write_atomically
+from deepcfr.core.errors import ConfigError
+from deepcfr.core.files import write_atomically
 from experiments.grid import flat_settings
 from experiments.pages import bullets, command, made_by, not_run, paragraphs, sections_of, table
 from experiments.reproduction.figures import study_picture, theorem_picture

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from deepcfr.boards.boards import count_boards
 from deepcfr.config import RunConfig, RuntimeConfig
-from deepcfr.games.board_index import count_classes
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import load_rules
-from deepcfr.games.rules import PokerRules
-from deepcfr.ranges.boards import count_boards
-from deepcfr.runs.metrics import read_metrics
+from deepcfr.game.board_index import count_classes
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.presets import load_rules
+from deepcfr.game.rules import PokerRules
+from deepcfr.run.metrics import read_metrics
 from experiments.grid import Job
 from experiments.pages import paragraphs, why_missing
 from experiments.studies import SHARED

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deepcfr.config import RunConfig
-from deepcfr.errors import ConfigError
-from deepcfr.games.presets import load_source
-from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.metrics import read_metrics
+from deepcfr.core.errors import ConfigError
+from deepcfr.game.presets import load_source
+from deepcfr.run.folder import RunFolder
+from deepcfr.run.metrics import read_metrics
 from experiments.grid import Job
 from experiments.intervals import Interval, interval_of
 from experiments.pages import NOT_THERE, STOPPED, asked_seeds, seeds_of, why_missing

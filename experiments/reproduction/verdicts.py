@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from deepcfr.evaluation.intervals import student_t_95
+from deepcfr.measure.intervals import student_t_95
 from experiments.intervals import Interval, contrast
 from experiments.reproduction.results import (
     ArmResult,

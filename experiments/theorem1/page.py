@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from deepcfr.games.presets import load_rules
-from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.metrics import read_metrics
+from deepcfr.game.presets import load_rules
+from deepcfr.run.folder import RunFolder
+from deepcfr.run.metrics import read_metrics
 from experiments.filled import filled
 from experiments.grid import Job
 from experiments.intervals import Interval, interval_of
@@ -123,7 +123,7 @@ def theorem_page(results: Sequence[TheoremResult]) -> str:
 
 
 def _facts(result: TheoremResult) -> dict[str, Any]:
-    """What a game's section of the page is made of."""
+    """Return what the section of a game on the page is made of."""
     facts = {"game": result.game, "unit": result.unit, "rho": RHO, "traversals": TRAVERSALS, **asdict(result.facts)}
     missing = "".join(f"Missing: {sentence}.\n\n" for sentence in result.missing)
     made = joined(made for arm in result.arms for made in arm.made)

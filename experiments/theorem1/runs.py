@@ -10,7 +10,7 @@ advantage loss on the memory above the least possible loss. Tables have no secon
 weights; the paper has no bound for linear weights.
 
 The regret is exact: the value of the best fixed strategy against sigma^1 .. sigma^T minus the value of sigma^1 .. sigma^T.
-The best strategy is a best response to the exact average of the opponent's strategies (`policies/mixture.py`).
+The best strategy is a best response to the exact average of the opponent's strategies (`policy/mixture.py`).
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from deepcfr.config import (
     TabularConfig,
     load_config,
 )
+from deepcfr.core.errors import CheckpointError
+from deepcfr.core.files import write_atomically
+from deepcfr.core.types import Infosets
 from deepcfr.defaults import default_config
-from deepcfr.errors import CheckpointError
-from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.files import write_atomically
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.rules import PokerRules, most_chips
-from deepcfr.policies.base import Policy
-from deepcfr.policies.mixture import MixturePolicy
-from deepcfr.policies.tables import TablePolicy, round_views
-from deepcfr.runs.build import build_solver
-from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.metrics import read_metrics
-from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.solvers.mccfr import MCCFR
-from deepcfr.solvers.memories import InfosetMemories
-from deepcfr.types import Infosets
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.rules import PokerRules, most_chips
+from deepcfr.measure.exploitability import exploitability
+from deepcfr.policy.base import Policy
+from deepcfr.policy.mixture import MixturePolicy
+from deepcfr.policy.tables import TablePolicy, round_views
+from deepcfr.run.build import build_solver
+from deepcfr.run.folder import RunFolder
+from deepcfr.run.metrics import read_metrics
+from deepcfr.solve.deep_cfr import DeepCFR
+from deepcfr.solve.mccfr import MCCFR
+from deepcfr.solve.memories import InfosetMemories
 from experiments.grid import Say, claimed, difference
 
 Arm = Literal["mccfr", "linear-mccfr", "deep-cfr"]

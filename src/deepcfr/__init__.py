@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from deepcfr.api import Agent, Ranges, Training, environment, exploitability, load, match, solve_spot, train
     from deepcfr.config import RunConfig, load_config
-    from deepcfr.errors import CheckpointError, ConfigError, DeepCFRError, GameError, TrainingError
-    from deepcfr.evaluation.exploitability import Exploitability
-    from deepcfr.games.base import Game, check_game
-    from deepcfr.games.poker import PokerGame
-    from deepcfr.games.presets import load_game, load_rules
-    from deepcfr.games.rules import PokerRules
-    from deepcfr.policies.base import Policy
-    from deepcfr.solvers.deep_cfr import DeepCFR
+    from deepcfr.core.errors import CheckpointError, ConfigError, DeepCFRError, GameError, TrainingError
+    from deepcfr.game.base import Game, check_game
+    from deepcfr.game.poker import PokerGame
+    from deepcfr.game.presets import load_game, load_rules
+    from deepcfr.game.rules import PokerRules
+    from deepcfr.measure.exploitability import Exploitability
+    from deepcfr.policy.base import Policy
+    from deepcfr.solve.deep_cfr import DeepCFR
 
 _HOME = {
     "Agent": "api",
@@ -32,20 +32,20 @@ _HOME = {
     "train": "api",
     "RunConfig": "config",
     "load_config": "config",
-    "CheckpointError": "errors",
-    "ConfigError": "errors",
-    "DeepCFRError": "errors",
-    "GameError": "errors",
-    "TrainingError": "errors",
-    "Exploitability": "evaluation.exploitability",
-    "Game": "games.base",
-    "check_game": "games.base",
-    "PokerGame": "games.poker",
-    "load_game": "games.presets",
-    "load_rules": "games.presets",
-    "PokerRules": "games.rules",
-    "Policy": "policies.base",
-    "DeepCFR": "solvers.deep_cfr",
+    "CheckpointError": "core.errors",
+    "ConfigError": "core.errors",
+    "DeepCFRError": "core.errors",
+    "GameError": "core.errors",
+    "TrainingError": "core.errors",
+    "Exploitability": "measure.exploitability",
+    "Game": "game.base",
+    "check_game": "game.base",
+    "PokerGame": "game.poker",
+    "load_game": "game.presets",
+    "load_rules": "game.presets",
+    "PokerRules": "game.rules",
+    "Policy": "policy.base",
+    "DeepCFR": "solve.deep_cfr",
 }
 
 __all__ = [

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from deepcfr.boards.kernels import TREMBLE, pair_weights
 from deepcfr.config import (
     DEFAULT_SEARCH,
     RunConfig,
@@ -26,28 +27,27 @@ from deepcfr.config import (
     config_to_toml,
     unread_settings,
 )
+from deepcfr.core.errors import ConfigError, GameError, NoPolicy
+from deepcfr.core.types import Doubles
 from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES, default_config
-from deepcfr.errors import ConfigError, GameError, NoPolicy
-from deepcfr.evaluation.exploitability import Exploitability
-from deepcfr.evaluation.exploitability import exploitability as exact
-from deepcfr.evaluation.match import Match
-from deepcfr.evaluation.match.tournament import TournamentTerms
-from deepcfr.games.cards import cards_text
-from deepcfr.games.presets import build_game, load_source
+from deepcfr.game.cards import cards_text
+from deepcfr.game.presets import build_game, load_source
+from deepcfr.measure.exploitability import Exploitability
+from deepcfr.measure.exploitability import exploitability as exact
+from deepcfr.measure.match import Match
+from deepcfr.measure.match.tournament import TournamentTerms
 from deepcfr.play.hand import free_holes
-from deepcfr.policies.base import Policy
-from deepcfr.policies.query import hand_strategy, poker_state, query, reach_after, read_board
-from deepcfr.ranges.kernels import TREMBLE, pair_weights
-from deepcfr.runs.build import build_solver, make_game
-from deepcfr.runs.costs import cost_notes
-from deepcfr.runs.players import load_players
+from deepcfr.policy.base import Policy
+from deepcfr.policy.query import hand_strategy, poker_state, query, reach_after, read_board
+from deepcfr.run.build import build_solver, make_game
+from deepcfr.run.costs import cost_notes
+from deepcfr.run.players import load_players
 from deepcfr.search.spot import Solution, Spot
 from deepcfr.search.spot_solver import OnGap, SpotSolver, check_limits, memory_for_spots
-from deepcfr.solvers.base import Record, Solver
-from deepcfr.types import Doubles
+from deepcfr.solve.base import Record, Solver
 
 if TYPE_CHECKING:
-    from deepcfr.protocols.environment import GameEnv
+    from deepcfr.interop.environment import GameEnv
 
 Texts = str | Sequence[str]
 """A text, or its parts in a list: cards, or the betting of each round."""
@@ -90,7 +90,7 @@ class Agent:
 
         `betting` has the actions of each round so far, with `/` between rounds, and `board` all public cards: `act("As Kd",
         "Qs 7h 2c", "rc/")` is a flop after a raise and a call. Each may be a list too: `act(["As", "Kd"])`. The notation
-        is that of `policies.query`. Raises ConfigError if nobody is to act there or something cannot be read.
+        is that of `policy.query`. Raises ConfigError if nobody is to act there or something cannot be read.
         """
         rules = poker_state(self.policy).rules
         board, betting = _text("board", board), _text("betting", betting, "/")
@@ -133,13 +133,13 @@ class Agent:
 
         Raises ConfigError if OpenSpiel is not installed, and GameError for games that it does not have.
         """
-        from deepcfr.protocols.openspiel import to_openspiel
+        from deepcfr.interop.openspiel import to_openspiel
 
         return to_openspiel(self.policy)
 
     def to_openspiel_bot(self, player: int, seed: int = 0) -> Any:
         """The agent as a bot of OpenSpiel that plays as `player`. Raises what `to_openspiel` raises."""
-        from deepcfr.protocols.openspiel import to_openspiel_bot
+        from deepcfr.interop.openspiel import to_openspiel_bot
 
         return to_openspiel_bot(self.policy, player, _whole("seed", seed))
 
@@ -150,8 +150,8 @@ class Agent:
         The policy must know the turn-based form of `game`, and bots must tell their probabilities. Raises ConfigError if
         OpenSpiel is not installed, and GameError for games that cannot be listed and for what is no policy of this game.
         """
-        from deepcfr.games.openspiel import load_openspiel_game
-        from deepcfr.protocols.openspiel import from_openspiel
+        from deepcfr.game.openspiel import load_openspiel_game
+        from deepcfr.interop.openspiel import from_openspiel
 
         return cls(from_openspiel(load_openspiel_game(_text("game", game)), policy))
 
@@ -222,7 +222,7 @@ def environment(game: str | Agent, seed: int = 0) -> GameEnv:
     Raises ConfigError if PettingZoo is not installed, GameError for unknown games and for those that are too large to list.
     """
     try:
-        from deepcfr.protocols.environment import GameEnv
+        from deepcfr.interop.environment import GameEnv
     except ImportError as error:
         raise ConfigError("PettingZoo is not installed: run pip install 'deepcfr[pettingzoo]'.") from error
     made = game.policy.game if isinstance(game, Agent) else build_game(load_source(game), "raw")

@@ -8,9 +8,9 @@ from typing import Any, Literal, get_args
 from deepcfr.config import NamedSolver, RunConfig, config_from_table, read_settings
 from deepcfr.config.records import SolverName, TabularSolver
 from deepcfr.config.toml import RECIPES
-from deepcfr.errors import ConfigError
-from deepcfr.games.presets import GameSource, cards_of, count_histories, is_poker, load_source
-from deepcfr.games.rules import PokerRules
+from deepcfr.core.errors import ConfigError
+from deepcfr.game.presets import GameSource, cards_of, count_histories, is_poker, load_source
+from deepcfr.game.rules import PokerRules
 
 _FOUR_ROUND_NAMES = ("hulh", "hunl-pot", "hunl-200")
 # The recipes of games, and of games of each size

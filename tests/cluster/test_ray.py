@@ -23,11 +23,11 @@ from deepcfr.config import (
     RuntimeConfig,
     SamplingConfig,
 )
+from deepcfr.core.errors import ClusterError, ConfigError
+from deepcfr.core.files import read_json
 from deepcfr.defaults import LOCAL_CLUSTER
-from deepcfr.errors import ClusterError, ConfigError
-from deepcfr.files import read_json
-from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.train import train
+from deepcfr.run.folder import RunFolder
+from deepcfr.run.train import train
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.ray

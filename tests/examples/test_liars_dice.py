@@ -9,18 +9,18 @@ import torch
 
 import liars_dice
 from command_line import deepcfr, problem
-from deepcfr.errors import GameError
-from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.evaluation.match.exact import exact_match
-from deepcfr.evaluation.match.hands import sampled_match
-from deepcfr.games.base import check_game
-from deepcfr.games.openspiel import load_openspiel_game
-from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.mixture import MixturePolicy, ensemble
-from deepcfr.protocols.openspiel import to_openspiel
-from deepcfr.rng import key
-from deepcfr.solvers.sequence_form import TreeCFR
-from deepcfr.types import TERMINAL, Infosets
+from deepcfr.core.errors import GameError
+from deepcfr.core.rng import key
+from deepcfr.core.types import TERMINAL, Infosets
+from deepcfr.game.base import check_game
+from deepcfr.game.openspiel import load_openspiel_game
+from deepcfr.interop.openspiel import to_openspiel
+from deepcfr.measure.exploitability import exploitability
+from deepcfr.measure.match.exact import exact_match
+from deepcfr.measure.match.hands import sampled_match
+from deepcfr.policy.base import Policy, UniformPolicy
+from deepcfr.policy.mixture import MixturePolicy, ensemble
+from deepcfr.solve.sequence_form import TreeCFR
 from liars_dice import LiarsDice, LiarsDiceCFR, LiarsDiceTable, match_weights, table_of
 from openspiel_policies import on_histories
 from tables import tabular

@@ -12,16 +12,16 @@ from blind_hex import BlindHex
 
 import phantom_tic_tac_toe
 from command_line import deepcfr, problem
-from deepcfr.errors import ConfigError, GameError
-from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.evaluation.match.exact import exact_match
-from deepcfr.evaluation.match.hands import sampled_match
-from deepcfr.games.base import by_infoset
-from deepcfr.games.openspiel import OpenSpielGame
-from deepcfr.policies.base import UniformPolicy
-from deepcfr.policies.mixture import MixturePolicy
-from deepcfr.runs.build import build_solver
-from deepcfr.types import TERMINAL, Infosets
+from deepcfr.core.errors import ConfigError, GameError
+from deepcfr.core.types import TERMINAL, Infosets
+from deepcfr.game.base import by_infoset
+from deepcfr.game.openspiel import OpenSpielGame
+from deepcfr.measure.exploitability import exploitability
+from deepcfr.measure.match.exact import exact_match
+from deepcfr.measure.match.hands import sampled_match
+from deepcfr.policy.base import UniformPolicy
+from deepcfr.policy.mixture import MixturePolicy
+from deepcfr.run.build import build_solver
 from openspiel_policies import on_histories
 from phantom_tic_tac_toe import PhantomTable, PhantomTicTacToe, table_of
 from tables import tabular

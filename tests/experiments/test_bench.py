@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deepcfr.errors import ConfigError
+from deepcfr.core.errors import ConfigError
 from experiments.bench import deep_cfr as bench
 
 

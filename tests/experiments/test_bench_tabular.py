@@ -8,8 +8,8 @@ from math import isfinite
 import numpy as np
 import pytest
 
-from deepcfr.abstraction.buckets import lossless
-from deepcfr.games.presets import load_rules
+from deepcfr.buckets.buckets import lossless
+from deepcfr.game.presets import load_rules
 from experiments.bench import tabular as bench_tabular
 from experiments.bench.tabular import Workload, measure_full_width, random_abstraction
 

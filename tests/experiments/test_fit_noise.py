@@ -19,16 +19,16 @@ from deepcfr.config import (
     RuntimeConfig,
     SamplingConfig,
 )
-from deepcfr.errors import TrainingError
-from deepcfr.games.base import by_infoset
-from deepcfr.games.presets import load_game
-from deepcfr.policies.network import regret_matching
-from deepcfr.rng import generator, key
-from deepcfr.runs.folder import RunFolder
-from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.training.examples import WEIGHTS
-from deepcfr.training.fit import fit
-from deepcfr.training.networks import SplitNetwork, build_network
+from deepcfr.core.errors import TrainingError
+from deepcfr.core.rng import generator, key
+from deepcfr.game.base import by_infoset
+from deepcfr.game.presets import load_game
+from deepcfr.network.examples import WEIGHTS
+from deepcfr.network.fit import fit
+from deepcfr.network.networks import SplitNetwork, build_network
+from deepcfr.policy.network import regret_matching
+from deepcfr.run.folder import RunFolder
+from deepcfr.solve.deep_cfr import DeepCFR
 from experiments.fit_noise import FitNoise, fit_noise, main
 
 EXTERNAL = SamplingConfig(traversals=60)

@@ -24,8 +24,8 @@ from deepcfr.config import (
     RuntimeConfig,
     SamplingConfig,
 )
-from deepcfr.errors import CheckpointError
-from deepcfr.runs.folder import RunFolder
+from deepcfr.core.errors import CheckpointError
+from deepcfr.run.folder import RunFolder
 from experiments.grid import GridSummary, Job, claimed, difference, run_grid
 from solve_runs import metrics
 from tables import tabular

@@ -7,10 +7,10 @@ from collections import deque
 import numpy as np
 import pytest
 
-from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import load_game
-from deepcfr.solvers.mccfr import MCCFR
+from deepcfr.game.openspiel import OpenSpielGame, load_openspiel_game
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.presets import load_game
+from deepcfr.solve.mccfr import MCCFR
 from experiments.bench.plain_mccfr import PlainMCCFR
 from experiments.bench.threads import Workload, bench_threads
 from tables import tabular

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from command_line import edit_settings, experiments, problem
-from deepcfr.games.presets import load_rules
-from deepcfr.runs.folder import RunFolder
+from deepcfr.game.presets import load_rules
+from deepcfr.run.folder import RunFolder
 from experiments.filled import ROOT
 from experiments.intervals import Interval, contrast, interval_of
 from experiments.kept_runs import KEPT, keep

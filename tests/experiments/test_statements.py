@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deepcfr.errors import ConfigError
+from deepcfr.core.errors import ConfigError
 from experiments.statements import LIST, VERDICTS, judged_statements, statement_lines, write_statements
 from experiments.studies import STUDIES
 

@@ -12,14 +12,14 @@ import pytest
 import torch
 
 from deepcfr.config import RunConfig
-from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import load_rules
-from deepcfr.policies.base import UniformPolicy
-from deepcfr.policies.tables import round_views
-from deepcfr.runs.folder import RunFolder
-from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.solvers.mccfr import MCCFR
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.presets import load_rules
+from deepcfr.measure.exploitability import exploitability
+from deepcfr.policy.base import UniformPolicy
+from deepcfr.policy.tables import round_views
+from deepcfr.run.folder import RunFolder
+from deepcfr.solve.deep_cfr import DeepCFR
+from deepcfr.solve.mccfr import MCCFR
 from experiments.theorem1 import runs as theorem
 from experiments.theorem1.page import read_theorem, theorem_page
 from experiments.theorem1.runs import (
@@ -62,7 +62,7 @@ def test_average_regrets_sum_to_the_nash_conv_of_the_average() -> None:
             break
     for weights in ([1.0] * 5, [1.0, 2.0, 3.0, 4.0, 5.0]):
         regrets = average_regrets(KUHN, policies, values, weights)
-        from deepcfr.policies.mixture import MixturePolicy
+        from deepcfr.policy.mixture import MixturePolicy
 
         assert sum(regrets) == pytest.approx(exploitability(MixturePolicy(KUHN, policies, weights)).nash_conv)
 

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from bet_size_games import TWO_ROUNDS
-from deepcfr.errors import GameError
-from deepcfr.games.bet_size_game import ImplicitPoker
-from deepcfr.games.cards import cards_text
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.rules import PRESETS
+from deepcfr.core.errors import GameError
+from deepcfr.game.bet_size_game import ImplicitPoker
+from deepcfr.game.cards import cards_text
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.rules import PRESETS
 from deepcfr.play.hand import Hand, adjusted_result, decisions, free_holes
-from deepcfr.policies.base import UniformPolicy
-from deepcfr.policies.query import hand_strategy, query
-from deepcfr.policies.styles import scripted_policy
+from deepcfr.policy.base import UniformPolicy
+from deepcfr.policy.query import hand_strategy, query
+from deepcfr.policy.styles import scripted_policy
 
 BET_SIZES = ImplicitPoker(TWO_ROUNDS)
 

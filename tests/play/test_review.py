@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 import torch
 
-from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.games.cards import cards_text
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.rules import PRESETS
+from deepcfr.core.types import Infosets
+from deepcfr.game.cards import cards_text
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.rules import PRESETS
+from deepcfr.measure.exploitability import exploitability
 from deepcfr.play.costs import Costs
 from deepcfr.play.hand import Hand, adjusted_result, agents_range, decisions, free_holes
-from deepcfr.policies.base import Policy
-from deepcfr.policies.query import query
-from deepcfr.types import Infosets
+from deepcfr.policy.base import Policy
+from deepcfr.policy.query import query
 
 GAMES = {name: PokerGame(PRESETS[name]) for name in ("kuhn", "leduc", "fhp-mini")}
 

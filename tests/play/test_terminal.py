@@ -14,18 +14,18 @@ from phevaluator import evaluate_cards
 from rich.console import Console
 
 from bet_size_games import TWO_ROUNDS
-from deepcfr.errors import ConfigError, GameError
-from deepcfr.evaluation.intervals import Score, score_of
-from deepcfr.games.bet_size_game import ImplicitPoker
-from deepcfr.games.cards import cards_text
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.rules import PRESETS, PokerRules
+from deepcfr.core.errors import ConfigError, GameError
+from deepcfr.core.rng import key
+from deepcfr.core.types import Infosets
+from deepcfr.game.bet_size_game import ImplicitPoker
+from deepcfr.game.cards import cards_text
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.rules import PRESETS, PokerRules
+from deepcfr.measure.intervals import Score, score_of
 from deepcfr.play.terminal import amount, cards_markup, play
-from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.mixture import MixturePolicy
-from deepcfr.policies.query import infosets_with, parse_situation
-from deepcfr.rng import key
-from deepcfr.types import Infosets
+from deepcfr.policy.base import Policy, UniformPolicy
+from deepcfr.policy.mixture import MixturePolicy
+from deepcfr.policy.query import infosets_with, parse_situation
 
 GAMES = {name: PokerGame(rules) for name, rules in PRESETS.items()}
 

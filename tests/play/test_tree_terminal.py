@@ -7,10 +7,10 @@ from rich.console import Console
 
 from class_games import Leduc
 from command_line import deepcfr
-from deepcfr.games.openspiel import load_openspiel_game
-from deepcfr.games.tree_game import ClassGame, TreeGame
+from deepcfr.game.openspiel import load_openspiel_game
+from deepcfr.game.tree_game import ClassGame, TreeGame
 from deepcfr.play.terminal import play
-from deepcfr.policies.tables import TreePolicy
+from deepcfr.policy.tables import TreePolicy
 
 NAMED = ClassGame(Leduc(action_names=("fold", "call", "raise")), "leduc")
 

@@ -12,12 +12,10 @@ import torch
 
 from bet_size_games import ONE_ROUND, TWO_ROUNDS, decisions, random_table, rows_at
 from deepcfr.config import SearchConfig
-from deepcfr.errors import ConfigError, GameError
-from deepcfr.evaluation.local_best_response import local_best_response
-from deepcfr.evaluation.match.record import Match
-from deepcfr.evaluation.match.tournament import TournamentTerms
-from deepcfr.games.base import Deals
-from deepcfr.games.bet_size_betting import (
+from deepcfr.core.errors import ConfigError, GameError
+from deepcfr.core.types import Infosets
+from deepcfr.game.base import Deals
+from deepcfr.game.bet_size_betting import (
     BET,
     ENDED,
     ROUND,
@@ -27,14 +25,16 @@ from deepcfr.games.bet_size_betting import (
     node_at,
     round_starts,
 )
-from deepcfr.games.bet_size_game import ExplicitPoker, ImplicitPoker
-from deepcfr.games.bet_sizes import BET_SIZE_GAMES, BetSizeRules
-from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL
-from deepcfr.policies.base import UniformPolicy
-from deepcfr.policies.mixture import ensemble
-from deepcfr.policies.styles import StyledPolicy, scripted_policy, styled
+from deepcfr.game.bet_size_game import ExplicitPoker, ImplicitPoker
+from deepcfr.game.bet_sizes import BET_SIZE_GAMES, BetSizeRules
+from deepcfr.game.betting import CALL, FOLD, NOT_TERMINAL
+from deepcfr.measure.local_best_response import local_best_response
+from deepcfr.measure.match.record import Match
+from deepcfr.measure.match.tournament import TournamentTerms
+from deepcfr.policy.base import UniformPolicy
+from deepcfr.policy.mixture import ensemble
+from deepcfr.policy.styles import StyledPolicy, scripted_policy, styled
 from deepcfr.search.policy import LineSearch, ResolvingPolicy, searching
-from deepcfr.types import Infosets
 
 # two rounds of up to three raises each, the last one all-in
 ALL_IN = replace(TWO_ROUNDS, name="all-in", bet_sizes=((4, 8), (50,)), max_raises=(3, 2), all_in=(True, True))

@@ -11,23 +11,23 @@ import pytest
 import torch
 
 from board_play import random_policy
+from deepcfr.boards.boards import Boards, SampledBoards
+from deepcfr.boards.sweep import RoundPass, Scratch
 from deepcfr.config import SearchConfig
-from deepcfr.errors import ConfigError, DeepCFRError, GameError
-from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.games.cards import suit_permutations
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import build_game, load_source
-from deepcfr.games.rules import PRESETS
-from deepcfr.parallel import Workers
-from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.styles import scripted_policy
-from deepcfr.ranges.boards import Boards, SampledBoards
-from deepcfr.ranges.sweep import RoundPass, Scratch
+from deepcfr.core.errors import ConfigError, DeepCFRError, GameError
+from deepcfr.core.parallel import Workers
+from deepcfr.core.types import Infosets
+from deepcfr.game.cards import suit_permutations
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.presets import build_game, load_source
+from deepcfr.game.rules import PRESETS
+from deepcfr.measure.exploitability import exploitability
+from deepcfr.policy.base import Policy, UniformPolicy
+from deepcfr.policy.styles import scripted_policy
 from deepcfr.search import policy
 from deepcfr.search.policy import ResolvingPolicy
 from deepcfr.search.subgame import SubgameSolver, subgame
-from deepcfr.solvers.vector_cfr import VectorCFR
-from deepcfr.types import Infosets
+from deepcfr.solve.vector_cfr import VectorCFR
 from tables import tabular
 
 LEDUC = PokerGame(PRESETS["leduc"])

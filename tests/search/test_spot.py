@@ -15,23 +15,23 @@ import torch
 
 from command_line import deepcfr, problem
 from deepcfr.api import Agent, solve_spot
-from deepcfr.errors import ConfigError, DeepCFRError
-from deepcfr.games.bet_size_game import ImplicitPoker
-from deepcfr.games.bet_sizes import BET_SIZE_GAMES
-from deepcfr.games.betting import CALL
-from deepcfr.games.cards import all_hands, card_text
-from deepcfr.games.presets import load_game
-from deepcfr.games.rules import PRESETS
-from deepcfr.policies.base import Policy
-from deepcfr.policies.query import query
-from deepcfr.policies.styles import scripted_policy
-from deepcfr.ranges.rounds import round_trees
-from deepcfr.runs.folder import RunFolder
+from deepcfr.boards.rounds import round_trees
+from deepcfr.core.errors import ConfigError, DeepCFRError
+from deepcfr.core.types import Infosets
+from deepcfr.game.bet_size_game import ImplicitPoker
+from deepcfr.game.bet_sizes import BET_SIZE_GAMES
+from deepcfr.game.betting import CALL
+from deepcfr.game.cards import all_hands, card_text
+from deepcfr.game.presets import load_game
+from deepcfr.game.rules import PRESETS
+from deepcfr.policy.base import Policy
+from deepcfr.policy.query import query
+from deepcfr.policy.styles import scripted_policy
+from deepcfr.run.folder import RunFolder
 from deepcfr.search.spot import Sizes, Solution, Spot, parse_board
 from deepcfr.search.spot_ranges import HOLDEM, hand_rows, is_holdem, parse_range, range_text, ranges_after
 from deepcfr.search.spot_solver import SpotSolver, goal_of
 from deepcfr.search.subgame import SubgameSolver, subgame
-from deepcfr.types import Infosets
 from leaning import Leaning
 
 MODELS = Path(__file__).parents[2] / "models"

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from command_line import deepcfr, problem
-from deepcfr.errors import ConfigError
-from deepcfr.games.cards import all_hands
+from deepcfr.core.errors import ConfigError
+from deepcfr.game.cards import all_hands
 from deepcfr.search.spot import Spot
 from deepcfr.search.spot_ranges import hand_names, parse_range, range_text, read_range
 from deepcfr.search.spot_solver import SpotSolver

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepcfr.errors import ConfigError
+from deepcfr.core.errors import ConfigError
 from deepcfr.search.spot import Spot, parse_board
 from deepcfr.search.spot_ranges import parse_range
 from deepcfr.search.spot_sizes import Sizes, amount_text

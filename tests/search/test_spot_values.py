@@ -8,8 +8,8 @@ import pytest
 from scipy.optimize import linprog
 
 from deepcfr.api import solve_spot
-from deepcfr.errors import ConfigError
-from deepcfr.games.cards import card_text
+from deepcfr.core.errors import ConfigError
+from deepcfr.game.cards import card_text
 from deepcfr.search import spot_solver
 from deepcfr.search.spot import NAMES, Solution, SolvedDecision
 from deepcfr.search.spot_ranges import HOLDEM, hand_names, hand_rows

@@ -11,15 +11,15 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import lil_matrix
 
-from deepcfr.games.betting import FOLDED, SHOWDOWN
-from deepcfr.games.cards import card_text
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.rules import PRESETS
-from deepcfr.ranges.boards import Board, Boards, SampledBoards
-from deepcfr.ranges.rounds import RoundTree, round_trees
-from deepcfr.ranges.sweep import EVERYTHING
+from deepcfr.boards.boards import Board, Boards, SampledBoards
+from deepcfr.boards.rounds import RoundTree, round_trees
+from deepcfr.boards.sweep import EVERYTHING
+from deepcfr.game.betting import FOLDED, SHOWDOWN
+from deepcfr.game.cards import card_text
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.rules import PRESETS
 from deepcfr.search.subgame import Gadget, MaxMargin, SubgameSolver, against, subgame, values_at_root
-from deepcfr.solvers.base import DISCOUNTED
+from deepcfr.solve.base import DISCOUNTED
 
 Doubles = npt.NDArray[np.float64]
 HOLDEM = PokerGame(PRESETS["hulh"], suits="raw")

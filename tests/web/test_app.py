@@ -22,8 +22,8 @@ import uvicorn
 from fastapi.testclient import TestClient
 
 from command_line import NOTE, deepcfr, problems
-from deepcfr.errors import ConfigError
-from deepcfr.runs.listing import model_facts
+from deepcfr.core.errors import ConfigError
+from deepcfr.run.listing import model_facts
 from deepcfr.web.app import _is_loopback, _listen, build_app, end_spots, serve, warm_up
 from deepcfr.web.schema import SpotState
 from deepcfr.web.site import Site, open_site

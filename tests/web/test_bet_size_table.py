@@ -15,10 +15,10 @@ from rich.console import Console
 
 from bet_size_games import TWO_ROUNDS, write_game
 from command_line import deepcfr
-from deepcfr.games.bet_size_game import ExplicitPoker
+from deepcfr.game.bet_size_game import ExplicitPoker
 from deepcfr.play.terminal import play
-from deepcfr.policies.styles import scripted_policy
-from deepcfr.runs.folder import RunFolder
+from deepcfr.policy.styles import scripted_policy
+from deepcfr.run.folder import RunFolder
 from deepcfr.web.app import warm_up
 from deepcfr.web.play_view import action_keys, size_steps
 from deepcfr.web.site import NamedRun, ServedAgent

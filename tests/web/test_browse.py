@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from deepcfr import __version__
 from deepcfr.config import NetworkConfig
-from deepcfr.errors import ConfigError
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.rules import PRESETS
-from deepcfr.policies.base import UniformPolicy
-from deepcfr.policies.network import RegretMatchingPolicy
-from deepcfr.policies.query import hand_strategy, query
-from deepcfr.rng import generator
-from deepcfr.training.networks import build_network
+from deepcfr.core.errors import ConfigError
+from deepcfr.core.rng import generator
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.rules import PRESETS
+from deepcfr.network.networks import build_network
+from deepcfr.policy.base import UniformPolicy
+from deepcfr.policy.network import RegretMatchingPolicy
+from deepcfr.policy.query import hand_strategy, query
 from deepcfr.web.browse import LEAST_OPACITY, crumbs, deck, detail, difference, grid, opacity
 from deepcfr.web.play_view import action_kinds, bars, card_face, percent, signed
 from deepcfr.web.ranges import (

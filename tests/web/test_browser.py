@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, Page
 from chromium import needs_a_folder, needs_chromium, take_picture
 from command_line import deepcfr
 from deepcfr.api import solve_spot
-from deepcfr.policies.base import UniformPolicy
-from deepcfr.policies.query import query
+from deepcfr.policy.base import UniformPolicy
+from deepcfr.policy.query import query
 from deepcfr.web.app import build_app, warm_up
 from deepcfr.web.schema import SpotFacts
 from deepcfr.web.site import Site

@@ -15,11 +15,11 @@ from fastapi.testclient import TestClient
 from rich.console import Console
 
 from command_line import deepcfr
-from deepcfr.games import presets
+from deepcfr.core.types import Infosets
+from deepcfr.game import presets
 from deepcfr.play.terminal import play
-from deepcfr.policies.base import Policy
-from deepcfr.runs.folder import RunFolder
-from deepcfr.types import Infosets
+from deepcfr.policy.base import Policy
+from deepcfr.run.folder import RunFolder
 from deepcfr.web.app import build_app, warm_up
 from deepcfr.web.site import NamedRun
 from web_site import client, site

@@ -12,9 +12,9 @@ from fastapi.testclient import TestClient
 
 from command_line import edit_settings
 from deepcfr.config import RunConfig
-from deepcfr.errors import CheckpointError
-from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.metrics import append_metrics
+from deepcfr.core.errors import CheckpointError
+from deepcfr.run.folder import RunFolder
+from deepcfr.run.metrics import append_metrics
 from deepcfr.web.app import build_app
 from deepcfr.web.runs import MatchCell, cross_table, find_tables
 from deepcfr.web.site import open_site, render

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from deepcfr.policies.base import UniformPolicy
+from deepcfr.policy.base import UniformPolicy
 from deepcfr.web.app import build_app
 from deepcfr.web.play import COOKIE, Seats
 from deepcfr.web.site import NamedRun

@@ -13,10 +13,10 @@ import numpy.typing as npt
 import pytest
 from fastapi.testclient import TestClient
 
-from deepcfr.games.cards import card_text
+from deepcfr.game.cards import card_text
 from deepcfr.play.hand import Hand
-from deepcfr.policies.base import UniformPolicy
-from deepcfr.policies.query import round_name
+from deepcfr.policy.base import UniformPolicy
+from deepcfr.policy.query import round_name
 from deepcfr.web.play import COOKIE
 from deepcfr.web.table import WebSeat
 from web_site import agent, client

@@ -16,7 +16,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from deepcfr.api import solve_spot
-from deepcfr.errors import CheckpointError, ConfigError
+from deepcfr.core.errors import CheckpointError, ConfigError
 from deepcfr.search.spot import Solution
 from deepcfr.search.spot_sizes import amount_text
 from deepcfr.web.app import build_app
@@ -555,7 +555,7 @@ def test_the_mistakes_of_a_form_are_at_their_fields_and_nothing_is_lost(
 ) -> None:
     monkeypatch.setattr("deepcfr.web.spots.memory_for_spots", lambda: 1e8)
     monkeypatch.setattr("deepcfr.web.spot_shelf.MOST_ROWS", 100)
-    monkeypatch.setattr("deepcfr.games.betting.MOST_NODES", 20_000)
+    monkeypatch.setattr("deepcfr.game.betting.MOST_NODES", 20_000)
     answer = somebody.post("/spots", data=FORM | change)
     assert answer.status_code == 400
     told = mistakes_of(answer.text)

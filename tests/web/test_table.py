@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from deepcfr.errors import GameError
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.rules import PRESETS
+from deepcfr.core.errors import GameError
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.rules import PRESETS
 from deepcfr.play.hand import Hand
 from deepcfr.play.terminal import play
-from deepcfr.policies.base import UniformPolicy
+from deepcfr.policy.base import UniformPolicy
 from deepcfr.web import table
 from deepcfr.web.play import COOKIE, Seats
 from deepcfr.web.site import Refusal

@@ -22,9 +22,9 @@ from deepcfr.cli import measuring, player_records, playing, records, running
 from deepcfr.cli.help import LONG, MAIN_OPTIONS, MARKERS, SHORT, rules_of_help
 from deepcfr.cli.output import standard_output, warn
 from deepcfr.config import NamedSolver, RunConfig, load_config
+from deepcfr.core.errors import ConfigError, DeepCFRError, HiddenAgent
+from deepcfr.core.signals import as_ctrl_c, received
 from deepcfr.defaults import LOCAL_CLUSTER, default_config, solver_of
-from deepcfr.errors import ConfigError, DeepCFRError, HiddenAgent
-from deepcfr.signals import as_ctrl_c, received
 
 _as_python_does = warnings.showwarning
 DESCRIPTION = f"""\

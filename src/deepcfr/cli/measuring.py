@@ -11,7 +11,7 @@ from rich.console import Console
 
 from deepcfr.cli.output import open_console, print_json, progress_of, warn
 from deepcfr.cli.player_records import Budget, Exploit, LowerBound, MatchUp, Rivals, SpotQuery, StrategyQuery
-from deepcfr.errors import ConfigError
+from deepcfr.core.errors import ConfigError
 
 if TYPE_CHECKING:
     pass
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def exploitability_command(command: Exploit) -> None:
     if command.threads < 1:
         raise ConfigError(f"--threads must be at least 1, but is {command.threads}.")
-    from deepcfr.evaluation.exploitability import exploitability
-    from deepcfr.runs.folder import RunFolder
-    from deepcfr.runs.players import load_players, made_of, runs_of
+    from deepcfr.measure.exploitability import exploitability
+    from deepcfr.run.folder import RunFolder
+    from deepcfr.run.players import load_players, made_of, runs_of
 
     solver = None
     if len(runs := runs_of(command.run)) == 1:
@@ -37,14 +37,14 @@ def exploitability_command(command: Exploit) -> None:
         facts = {"iterations": solver.iteration, "nodes_touched": solver.nodes_touched} if solver else {}
         print_json(asdict(result) | facts)
         return
-    from deepcfr.runs.live import show_result
+    from deepcfr.run.live import show_result
 
     show_result(console, result, solver.iteration if solver else None)
 
 
 def error_budget_command(command: Budget) -> None:
-    from deepcfr.report.error_budget import BudgetSettings, budget_lines, run_budget
-    from deepcfr.runs.folder import RunFolder
+    from deepcfr.run.error_budget import BudgetSettings, budget_lines, run_budget
+    from deepcfr.run.folder import RunFolder
 
     settings = BudgetSettings(
         skip=frozenset(command.skip),
@@ -69,10 +69,10 @@ def error_budget_command(command: Budget) -> None:
 
 
 def strategy_command(command: StrategyQuery) -> None:
-    from deepcfr.games.tree_game import TreeGame
-    from deepcfr.policies.base import Policy
-    from deepcfr.policies.query import Answer, InfosetAnswer, query, query_infoset
-    from deepcfr.runs.players import load_players
+    from deepcfr.game.tree_game import TreeGame
+    from deepcfr.policy.base import Policy
+    from deepcfr.policy.query import Answer, InfosetAnswer, query, query_infoset
+    from deepcfr.run.players import load_players
 
     (policy,) = load_players((command.run,), command.policy, warn, search=command.search)
     answer: Answer | InfosetAnswer
@@ -96,8 +96,8 @@ def spot_command(command: SpotQuery) -> None:
         raise ConfigError("A spot needs a board: give --board, or --from-file.")
     if command.out and command.out.exists():
         raise ConfigError(f"'{command.out}' exists: choose another file.")
-    from deepcfr.files import require_writable, write_atomically
-    from deepcfr.runs.players import check_search, load_players
+    from deepcfr.core.files import require_writable, write_atomically
+    from deepcfr.run.players import check_search, load_players
     from deepcfr.search.spot import SPOT_TEXTS, Spot
 
     policy = None
@@ -147,7 +147,7 @@ def _text_of(path: Path) -> str:
 
 def _with_parameters(command: SpotQuery, path: Path) -> SpotQuery:
     """The command with the values of a parameter file of TexasSolver where it has the default ones."""
-    from deepcfr.protocols.texas_solver import read_parameters
+    from deepcfr.interop.texas_solver import read_parameters
 
     values, default = read_parameters(_text_of(path)), SpotQuery()
     if (dump := values.pop("dump", None)) and not command.out:
@@ -179,8 +179,8 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def match_command(command: MatchUp) -> None:
-    from deepcfr.evaluation.match.tournament import TournamentTerms, describe_match
-    from deepcfr.runs.players import load_players
+    from deepcfr.measure.match.tournament import TournamentTerms, describe_match
+    from deepcfr.run.players import load_players
 
     terms = TournamentTerms(command.boards, command.hands, command.lines, command.seed, command.threads)
     names = (command.first, command.second)
@@ -196,8 +196,8 @@ def match_command(command: MatchUp) -> None:
 
 
 def tournament_command(command: Rivals) -> None:
-    from deepcfr.evaluation.match.tournament import TournamentTerms, play_tournament, show_tournament
-    from deepcfr.runs.players import load_players, with_styles
+    from deepcfr.measure.match.tournament import TournamentTerms, play_tournament, show_tournament
+    from deepcfr.run.players import load_players, with_styles
 
     terms = TournamentTerms(command.boards, command.hands, command.lines, command.seed, command.threads)
     names = with_styles(command.runs, command.styles)
@@ -221,9 +221,9 @@ def lbr_command(command: LowerBound) -> None:
         raise ConfigError("--lines is for sampled boards: give --boards a number with it.")
     if command.hands is not None and command.boards is not None:
         raise ConfigError("A bound is over boards or over hands: give a number of one of them, but not of both.")
-    from deepcfr.evaluation.local_best_response import local_best_response, usual_sample
-    from deepcfr.evaluation.match.boards import LINES
-    from deepcfr.runs.players import load_players
+    from deepcfr.measure.local_best_response import local_best_response, usual_sample
+    from deepcfr.measure.match.boards import LINES
+    from deepcfr.run.players import load_players
 
     (policy,) = load_players((command.run,), command.policy, warn, search=command.search)
     boards, hands = (command.boards, command.hands) if command.boards or command.hands else usual_sample(policy.game)

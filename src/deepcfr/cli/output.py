@@ -12,7 +12,7 @@ from typing import Any, TextIO, cast
 
 from rich.console import Console
 
-from deepcfr.errors import DeepCFRError
+from deepcfr.core.errors import DeepCFRError
 
 
 class StandardOutput:

@@ -12,7 +12,7 @@ from deepcfr.cli.player_records import Acpc, Api, Host, Play, ReviewHands, Serve
 
 def play_command(command: Play) -> None:
     from deepcfr.play.terminal import play
-    from deepcfr.runs.players import load_players
+    from deepcfr.run.players import load_players
 
     (policy,) = load_players((command.run,), command.policy, warn, search=command.search)
     console = Console(highlight=False)
@@ -24,10 +24,10 @@ def play_command(command: Play) -> None:
 def review_command(command: ReviewHands) -> None:
     from rich.progress import track
 
+    from deepcfr.interop.hand_history import hands_to_review
     from deepcfr.play.costs import Costs, describe, review_seats
     from deepcfr.play.hand import Hand
-    from deepcfr.protocols.hand_history import hands_to_review
-    from deepcfr.runs.players import load_players
+    from deepcfr.run.players import load_players
 
     (policy,) = load_players((command.run,), command.policy, warn, search=command.search)
     table = Hand(policy, 0, 0)
@@ -66,8 +66,8 @@ def api_command(command: Api) -> None:  # noqa: ARG001
 
 
 def acpc_command(command: Acpc) -> None:
-    from deepcfr.protocols.host import join_match
-    from deepcfr.runs.players import load_players
+    from deepcfr.interop.host import join_match
+    from deepcfr.run.players import load_players
 
     (policy,) = load_players((command.run,), command.policy, warn, search=command.search)
     facts, words = join_match(
@@ -88,8 +88,8 @@ def acpc_command(command: Acpc) -> None:
 
 
 def slumbot_command(command: SlumbotMatch) -> None:
-    from deepcfr.protocols.slumbot import Slumbot
-    from deepcfr.runs.players import load_players
+    from deepcfr.interop.slumbot import Slumbot
+    from deepcfr.run.players import load_players
 
     (policy,) = load_players((command.run,), command.policy, warn)
     session = Slumbot(policy, command.address, command.seed, command.seconds)
@@ -104,8 +104,8 @@ def slumbot_command(command: SlumbotMatch) -> None:
 
 
 def dealer_command(command: Host) -> None:
-    from deepcfr.protocols.dealer import Terms
-    from deepcfr.protocols.host import Records, host_match, seat_players
+    from deepcfr.interop.dealer import Terms
+    from deepcfr.interop.host import Records, host_match, seat_players
 
     terms = Terms(command.hands, command.seed, command.duplicate, command.seconds)
     table = seat_players(

@@ -13,8 +13,8 @@ from tyro.conf import Positional, arg
 
 from deepcfr.config import NamedSolver, RunConfig, validate_config
 from deepcfr.config.records import TabularSolver
+from deepcfr.core.errors import ConfigError
 from deepcfr.defaults import solver_of
-from deepcfr.errors import ConfigError
 
 Folder = Annotated[Path, arg(metavar="FOLDER")]
 Settings = Annotated[RunConfig, arg(name="")]  # those that the command offers: `help`

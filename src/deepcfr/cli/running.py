@@ -21,14 +21,14 @@ from deepcfr.cli.records import (
     check_minutes,
 )
 from deepcfr.config import RunConfig, read_settings
-from deepcfr.errors import CheckpointError, ClusterError, ConfigError, GameError
+from deepcfr.core.errors import CheckpointError, ClusterError, ConfigError, GameError
 
 if TYPE_CHECKING:
     from deepcfr.cluster.ray_cluster import RayCluster
 
 
 def games_command(command: Games) -> None:
-    from deepcfr.runs.listing import game_facts, show_games
+    from deepcfr.run.listing import game_facts, show_games
 
     facts = game_facts([str(path) for path in command.definition])
     if command.json:
@@ -38,7 +38,7 @@ def games_command(command: Games) -> None:
 
 
 def models_command(command: Models) -> None:
-    from deepcfr.runs.listing import model_facts, show_models
+    from deepcfr.run.listing import model_facts, show_models
 
     facts = model_facts(command.folder)
     if command.json:
@@ -48,7 +48,7 @@ def models_command(command: Models) -> None:
 
 
 def runs_command(command: Runs) -> None:
-    from deepcfr.runs.listing import run_facts, show_runs
+    from deepcfr.run.listing import run_facts, show_runs
 
     facts = run_facts(command.folder)
     if command.json:
@@ -91,7 +91,7 @@ def solve_command(command: Solve) -> None:
 
 
 def _start(config: RunConfig, out: Path, as_json: bool, cluster: RayCluster | None = None) -> None:
-    from deepcfr.runs.folder import RunFolder
+    from deepcfr.run.folder import RunFolder
 
     run = RunFolder.plan(out, config)
     run.cost_notes()  # refuses what does not fit
@@ -109,9 +109,9 @@ def _start(config: RunConfig, out: Path, as_json: bool, cluster: RayCluster | No
 def abstract_command(command: Abstract) -> None:
     import time
 
-    from deepcfr.abstraction.buckets import save_abstraction
-    from deepcfr.abstraction.make import make_abstraction
-    from deepcfr.games.presets import cards_of, load_source
+    from deepcfr.buckets.buckets import save_abstraction
+    from deepcfr.buckets.make import make_abstraction
+    from deepcfr.game.presets import cards_of, load_source
 
     if command.threads < 1:
         raise ConfigError(f"--threads must be at least 1, but is {command.threads}.")
@@ -134,9 +134,9 @@ def abstract_command(command: Abstract) -> None:
 
 
 def resume_command(command: Resume) -> None:
-    from deepcfr.runs.folder import RunFolder
-    from deepcfr.runs.listing import restart
-    from deepcfr.runs.record import checkpoint_folders
+    from deepcfr.run.folder import RunFolder
+    from deepcfr.run.listing import restart
+    from deepcfr.run.record import checkpoint_folders
 
     run, cluster = RunFolder.open(command.run), _cluster(command)
     if not checkpoint_folders(run.path):
@@ -152,8 +152,8 @@ def resume_command(command: Resume) -> None:
 
 
 def _run(run: Any, as_json: bool, cluster: RayCluster | None = None) -> None:
-    from deepcfr.report.page import ReportingObserver
-    from deepcfr.runs.train import train
+    from deepcfr.run.page import ReportingObserver
+    from deepcfr.run.train import train
 
     console = open_console(as_json)
     with ReportingObserver(console) as observer:
@@ -175,7 +175,7 @@ def _run(run: Any, as_json: bool, cluster: RayCluster | None = None) -> None:
 
 
 def export_command(command: Export) -> None:
-    from deepcfr.runs.folder import RunFolder, export
+    from deepcfr.run.folder import RunFolder, export
 
     export(RunFolder.open(command.run), command.out, warn, command.keep_networks)
     print(f"Exported to {command.out}.")
@@ -185,7 +185,7 @@ def report_command(command: Report) -> None:
     if command.run:
         _report_runs(command)
         return
-    from deepcfr.report.curves import draw_curves
+    from deepcfr.run.curves import draw_curves
 
     if not command.what:
         raise ConfigError("report needs runs: name those whose curves it draws, or those of a page after --run.")
@@ -197,7 +197,7 @@ def report_command(command: Report) -> None:
 
 
 def _report_runs(command: Report) -> None:
-    from deepcfr.report.page import write_comparison, write_report
+    from deepcfr.run.page import write_comparison, write_report
 
     if command.what:
         raise ConfigError("--run writes a page of runs: give all runs after it, and no other arguments except --out.")

@@ -15,9 +15,9 @@ from ray.exceptions import RaySystemError
 
 from deepcfr.cluster.ray_workers import RayTraversals
 from deepcfr.config import RunConfig
+from deepcfr.core.errors import ClusterError, ConfigError
 from deepcfr.defaults import LOCAL_CLUSTER
-from deepcfr.errors import ClusterError, ConfigError
-from deepcfr.games.presets import GameSource
+from deepcfr.game.presets import GameSource
 
 _CONNECT_SECONDS = 20
 _LET_GO_SECONDS = 15  # ended actors release their cores

@@ -21,10 +21,10 @@ import torch
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
 from deepcfr.config import RunConfig
-from deepcfr.errors import ClusterError, DeepCFRError
-from deepcfr.games.presets import GameSource, build_game
-from deepcfr.solvers.data import TraversalJob
-from deepcfr.solvers.deep_cfr import Follower, Iterate
+from deepcfr.core.errors import ClusterError, DeepCFRError
+from deepcfr.game.presets import GameSource, build_game
+from deepcfr.solve.data import TraversalJob
+from deepcfr.solve.deep_cfr import Follower, Iterate
 
 COME_BACK_SECONDS = 120  # a lost machine may return
 _START_SECONDS = 300  # a worker starts: importing torch and making tables of hand strengths takes a while

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from deepcfr.config.records import FitConfig, RunConfig, lists_histories
-from deepcfr.errors import ConfigError
+from deepcfr.core.errors import ConfigError
 
 # Smallest and largest allowed value of every number, by section (or class) and name.
 _LIMITS: dict[str, tuple[float, float]] = {

@@ -268,7 +268,7 @@ class PPOConfig:
     """Policy gradients by self-play: proximal policy optimisation (ppo, Schulman et al. 2017) and magnetic mirror descent
     (mmd, Sokota et al. 2023), which read this section, `network`, `evaluation` and `runtime`.
 
-    The updates of each method, found by trials on Leduc (docs/algorithms/ppo.md), are in `reinforcement.policy_gradient`.
+    The updates of each method, found by trials on Leduc (docs/algorithms/ppo.md), are in `solve.policy_gradient`.
     """
 
     episodes: int = 16_384  #: episodes in a batch

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from deepcfr.config.checks import config_problems, shown
 from deepcfr.config.records import RunConfig
-from deepcfr.errors import ConfigError
+from deepcfr.core.errors import ConfigError
 
 RECIPES = Path(__file__).parent / "recipes"
 

@@ -20,22 +20,22 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from deepcfr.evaluation.intervals import NORMAL_95
-from deepcfr.evaluation.limits import refusal
-from deepcfr.games.base import infosets_at
-from deepcfr.games.cards import card_text
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.public_state import ListedState, NoLimitState, PublicState
-from deepcfr.parallel import Workers
+from deepcfr.boards.boards import Board, Boards, count_boards
+from deepcfr.core.parallel import Workers
+from deepcfr.core.rng import key
+from deepcfr.core.types import Doubles
+from deepcfr.game.base import infosets_at
+from deepcfr.game.cards import card_text
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.public_state import ListedState, NoLimitState, PublicState
+from deepcfr.measure.intervals import NORMAL_95
+from deepcfr.measure.limits import refusal
 from deepcfr.play.hand import CardTuple, Decision, Hand, HistoryHand, decisions, free_holes, played, round_of
-from deepcfr.policies.base import Policy, boards_for
-from deepcfr.policies.query import round_name
-from deepcfr.ranges.boards import Board, Boards, count_boards
-from deepcfr.rng import key
-from deepcfr.sampling.external import last_nodes
+from deepcfr.policy.base import Policy, boards_for
+from deepcfr.policy.query import round_name
+from deepcfr.sample.external import last_nodes
 from deepcfr.search.spot import NAMES
 from deepcfr.search.subgame import values_at_root
-from deepcfr.types import Doubles
 
 FEW_BOARDS = 200  # a game with at most this many boards is swept while the person waits
 DEALS = 5_000  # random deals of an estimate

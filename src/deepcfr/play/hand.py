@@ -7,7 +7,7 @@ the person's actions determine a hand.
 
 In other games whose histories are listed (`HistoryHand`) a player is told the name of its infoset and nothing else.
 Games with bet sizes are played as no-limit poker: the person may bet any size, and bets are translated for the agent
-(`policies.translation`).
+(`policy.translation`).
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from deepcfr.errors import GameError
-from deepcfr.games.base import infosets_at
-from deepcfr.games.betting import CALL
-from deepcfr.games.cards import all_hands, cards_text, deal_cards
-from deepcfr.games.hands import board_strengths
-from deepcfr.games.poker import Poker
-from deepcfr.games.public_state import NoLimitState, PublicState
-from deepcfr.games.rules import PokerRules
-from deepcfr.games.tree_game import TreeGame
-from deepcfr.policies.base import Policy
-from deepcfr.policies.query import hand_strategy, round_name
-from deepcfr.policies.translation import TablePlayer, Translation, real_rules
-from deepcfr.rng import addressed_uniforms, key
-from deepcfr.sampling.external import sample_actions
-from deepcfr.sampling.traversal_tree import showdowns
-from deepcfr.types import TERMINAL, Doubles
+from deepcfr.core.errors import GameError
+from deepcfr.core.rng import addressed_uniforms, key
+from deepcfr.core.types import TERMINAL, Doubles
+from deepcfr.game.base import infosets_at
+from deepcfr.game.betting import CALL
+from deepcfr.game.cards import all_hands, cards_text, deal_cards
+from deepcfr.game.hands import board_strengths
+from deepcfr.game.poker import Poker
+from deepcfr.game.public_state import NoLimitState, PublicState
+from deepcfr.game.rules import PokerRules
+from deepcfr.game.tree_game import TreeGame
+from deepcfr.policy.base import Policy
+from deepcfr.policy.query import hand_strategy, round_name
+from deepcfr.policy.translation import TablePlayer, Translation, real_rules
+from deepcfr.sample.external import sample_actions
+from deepcfr.sample.traversal_tree import showdowns
 
 CardTuple = tuple[int, ...]
 _ROW = torch.zeros(1, dtype=torch.int64)  # of the only deal

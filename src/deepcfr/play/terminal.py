@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from rich.console import Console
 from rich.markup import escape
 
-from deepcfr.errors import ConfigError
-from deepcfr.evaluation.intervals import Paid, Score, score_of
-from deepcfr.games.cards import card_text
-from deepcfr.games.rules import PokerRules
-from deepcfr.games.tree_game import TreeGame
+from deepcfr.core.errors import ConfigError
+from deepcfr.game.cards import card_text
+from deepcfr.game.rules import PokerRules
+from deepcfr.game.tree_game import TreeGame
+from deepcfr.measure.intervals import Paid, Score, score_of
 from deepcfr.play.hand import Hand, HistoryHand
-from deepcfr.policies.base import Policy
-from deepcfr.policies.query import round_name
+from deepcfr.policy.base import Policy
+from deepcfr.policy.query import round_name
 
 _SUIT_STYLES = {"c": "green", "d": "blue", "h": "red", "s": "bold"}
 

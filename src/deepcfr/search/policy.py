@@ -11,19 +11,20 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from deepcfr.boards.boards import Board, Boards, SampledBoards
+from deepcfr.boards.rounds import Lines, RoundTree
+from deepcfr.boards.sweep import BoardStrategy, RoundPass, Scratch
 from deepcfr.config import SearchConfig, SearchKind
-from deepcfr.errors import ConfigError, GameError
-from deepcfr.games.bet_size_betting import ROUND, round_starts
-from deepcfr.games.bet_size_game import ExplicitPoker, ImplicitPoker
-from deepcfr.games.betting import CALL
-from deepcfr.games.cards import canonical_cards, pack_cards
-from deepcfr.games.poker import PokerGame, poker_game
-from deepcfr.games.rules import PokerRules
-from deepcfr.parallel import Workers
-from deepcfr.policies.base import Policy
-from deepcfr.ranges.boards import Board, Boards, SampledBoards
-from deepcfr.ranges.rounds import Lines, RoundTree
-from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
+from deepcfr.core.errors import ConfigError, GameError
+from deepcfr.core.parallel import Workers
+from deepcfr.core.types import Cards, Doubles, Floats, Infosets, Ints
+from deepcfr.game.bet_size_betting import ROUND, round_starts
+from deepcfr.game.bet_size_game import ExplicitPoker, ImplicitPoker
+from deepcfr.game.betting import CALL
+from deepcfr.game.cards import canonical_cards, pack_cards
+from deepcfr.game.poker import PokerGame, poker_game
+from deepcfr.game.rules import PokerRules
+from deepcfr.policy.base import Policy
 from deepcfr.search.subgame import (
     PLAYERS,
     Gadget,
@@ -35,7 +36,6 @@ from deepcfr.search.subgame import (
     subgame_bytes,
     values_at_root,
 )
-from deepcfr.types import Cards, Doubles, Floats, Infosets, Ints
 
 State = tuple[int, int, int, tuple[int, ...]]
 """A player at a public state: player, round, entry of the round, public cards."""

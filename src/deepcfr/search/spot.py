@@ -16,19 +16,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deepcfr.errors import ConfigError
-from deepcfr.games.betting import RAISE
-from deepcfr.games.board_index import hand_images
-from deepcfr.games.cards import all_hands, card_text, cards_text, suit_permutations
-from deepcfr.games.poker import Poker, PokerGame
-from deepcfr.games.rules import MAX_CHIPS, PokerRules
-from deepcfr.policies.base import Policy
-from deepcfr.policies.query import poker_state, read_board, read_line
-from deepcfr.ranges.kernels import pair_weights
+from deepcfr.boards.kernels import pair_weights
+from deepcfr.core.errors import ConfigError
+from deepcfr.core.types import Cards, Doubles, Floats
+from deepcfr.game.betting import RAISE
+from deepcfr.game.board_index import hand_images
+from deepcfr.game.cards import all_hands, card_text, cards_text, suit_permutations
+from deepcfr.game.poker import Poker, PokerGame
+from deepcfr.game.rules import MAX_CHIPS, PokerRules
+from deepcfr.policy.base import Policy
+from deepcfr.policy.query import poker_state, read_board, read_line
 from deepcfr.search.spot_ranges import HOLDEM, hand_names, hand_rows, range_text, ranges_after, read_range
 from deepcfr.search.spot_sizes import STREETS, Betting, Sizes, amount_text, betting
 from deepcfr.search.subgame import PLAYERS
-from deepcfr.types import Cards, Doubles, Floats
 
 NAMES = ("dealer", "big blind")
 #: what a spot is read from, besides a policy

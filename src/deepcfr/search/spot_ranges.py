@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 from pokerkit.analysis import parse_range as hands_of
 
-from deepcfr.errors import ConfigError, GameError
-from deepcfr.games.board_index import binomials, hand_numbers
-from deepcfr.games.cards import SUIT_SIGNS, all_hands, cards_text, hand_class, parse_card, split_cards
-from deepcfr.games.public_state import PublicState
-from deepcfr.games.rules import PRESETS, PokerRules
-from deepcfr.policies.base import Policy
-from deepcfr.policies.query import poker_state, reach_after
-from deepcfr.types import Cards, Doubles
+from deepcfr.core.errors import ConfigError, GameError
+from deepcfr.core.types import Cards, Doubles
+from deepcfr.game.board_index import binomials, hand_numbers
+from deepcfr.game.cards import SUIT_SIGNS, all_hands, cards_text, hand_class, parse_card, split_cards
+from deepcfr.game.public_state import PublicState
+from deepcfr.game.rules import PRESETS, PokerRules
+from deepcfr.policy.base import Policy
+from deepcfr.policy.query import poker_state, reach_after
 
 HOLDEM = replace(PRESETS["hunl-pot"], name="hold'em")
 _CARDS = HOLDEM.num_cards
@@ -220,7 +220,7 @@ def ranges_after(policy: Policy, line: str, board: Sequence[int]) -> tuple[Publi
     """The state after a line of betting, and each player's range there, [1326], if both play as `policy` does.
 
     A weight is the probability of the player's own actions, divided by the largest one of its hands; below 1e-9 it is 0.
-    `line` has the actions of each round, with `/` between rounds, as in `policies.query`: `rc` or `rc/ccrc`. Raises
+    `line` has the actions of each round, with `/` between rounds, as in `policy.query`: `rc` or `rc/ccrc`. Raises
     ConfigError if it is not legal or does not end where the last card of `board` is dealt; GameError if the policy does not
     play hold'em, or draws one of several policies for each deal.
     """

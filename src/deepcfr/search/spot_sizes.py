@@ -9,9 +9,9 @@ from decimal import Decimal
 from math import inf
 from typing import Literal, get_args
 
-from deepcfr.errors import ConfigError
-from deepcfr.games.betting import CALL, FOLD, RAISE, BettingState, PublicTree, legal_actions, next_state, raised, unroll
-from deepcfr.games.rules import PokerRules
+from deepcfr.core.errors import ConfigError
+from deepcfr.game.betting import CALL, FOLD, RAISE, BettingState, PublicTree, legal_actions, next_state, raised, unroll
+from deepcfr.game.rules import PokerRules
 
 STREETS = {"flop": 1, "turn": 2, "river": 3}
 DEALER, BIG_BLIND = 0, 1

@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from deepcfr.errors import ConfigError, GameError
-from deepcfr.games.betting import CALL, FOLD
-from deepcfr.games.poker import PokerGame
-from deepcfr.machine import usable_memory
-from deepcfr.parallel import Workers
-from deepcfr.ranges.boards import Board, OnBoard, SampledBoards
-from deepcfr.ranges.kernels import ABSENT, TREMBLE, pair_weights
-from deepcfr.ranges.rounds import RoundTree, round_trees
-from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
+from deepcfr.boards.boards import Board, OnBoard, SampledBoards
+from deepcfr.boards.kernels import ABSENT, TREMBLE, pair_weights
+from deepcfr.boards.rounds import RoundTree, round_trees
+from deepcfr.boards.sweep import BoardStrategy, RoundPass, Scratch
+from deepcfr.core.errors import ConfigError, GameError
+from deepcfr.core.machine import usable_memory
+from deepcfr.core.parallel import Workers
+from deepcfr.core.types import Bools, Doubles, Floats
+from deepcfr.game.betting import CALL, FOLD
+from deepcfr.game.poker import PokerGame
 from deepcfr.search.spot import NAMES, Solution, SolvedDecision, Spot
 from deepcfr.search.spot_ranges import HOLDEM, hand_names, hand_rows
 from deepcfr.search.spot_sizes import amount_text
@@ -35,7 +36,6 @@ from deepcfr.search.subgame import (
     subgame_bytes,
     values_at_root,
 )
-from deepcfr.types import Bools, Doubles, Floats
 
 OnGap = Callable[[int, float], bool | None]
 """(iterations so far, newest gap in thousandths of the unit) after every iteration, and about every second within one on

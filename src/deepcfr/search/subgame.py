@@ -20,19 +20,19 @@ from typing import Final, Literal
 
 import numpy as np
 
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.rules import PokerRules
-from deepcfr.parallel import Workers
-from deepcfr.policies.tables import RangePolicy
-from deepcfr.ranges.boards import Board, Boards, Deal, OnBoard, Visit
-from deepcfr.ranges.kernels import TREMBLE, best_replies, reach_against
-from deepcfr.ranges.regret_kernels import drop_rare, fade
-from deepcfr.ranges.rounds import RoundTree
-from deepcfr.ranges.sweep import EVERYTHING, BoardStrategy, RoundPass, Scratch, showdowns
-from deepcfr.ranges.tables import BoardTables, Int16Table
-from deepcfr.solvers.base import DISCOUNTED, Discounting
-from deepcfr.solvers.vector_cfr import update
-from deepcfr.types import Bools, Doubles, Floats, Ints
+from deepcfr.boards.boards import Board, Boards, Deal, OnBoard, Visit
+from deepcfr.boards.kernels import TREMBLE, best_replies, reach_against
+from deepcfr.boards.regret_kernels import drop_rare, fade
+from deepcfr.boards.rounds import RoundTree
+from deepcfr.boards.sweep import EVERYTHING, BoardStrategy, RoundPass, Scratch, showdowns
+from deepcfr.boards.tables import BoardTables, Int16Table
+from deepcfr.core.parallel import Workers
+from deepcfr.core.types import Bools, Doubles, Floats, Ints
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.rules import PokerRules
+from deepcfr.policy.tables import RangePolicy
+from deepcfr.solve.base import DISCOUNTED, Discounting
+from deepcfr.solve.vector_cfr import update
 
 PLAYERS = (0, 1)
 _LOCKED = 1e20  # regrets so large that nothing changes their proportions
@@ -102,7 +102,7 @@ def values_at_root(
 ) -> Doubles:
     """Values of `aims` at the entries of the first board's round, [K, X, U], where both players have `reach` [2, X, U].
 
-    With `whole_round` they are at all slots of that round, [K, S, U]. As everywhere in `ranges`, they are sums over the
+    With `whole_round` they are at all slots of that round, [K, S, U]. As everywhere in `boards`, they are sums over the
     opponent's hands, weighted by its reach. A best response follows the strategy where the first board is `locked` [n, U].
     Both players take every action with a probability of `tremble` at least. With `completed` the strategy of later boards
     has best replies as in `complete`, so both players' values are of one pair of strategies and add up to the pot.

@@ -29,11 +29,11 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from deepcfr.errors import ConfigError, DeepCFRError
-from deepcfr.files import state_folder
+from deepcfr.core.errors import ConfigError, DeepCFRError
+from deepcfr.core.files import state_folder
+from deepcfr.core.signals import HANGUP, handled
 from deepcfr.play.hand import begin
-from deepcfr.policies.base import Policy
-from deepcfr.signals import HANGUP, handled
+from deepcfr.policy.base import Policy
 from deepcfr.web import browse, play, runs, spots
 from deepcfr.web.play import LOST_SEATS
 from deepcfr.web.site import Refusal, Site, cards, render, shorten
@@ -76,7 +76,7 @@ def build_app(site: Site, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
     def home() -> HTMLResponse:
         return render("home.html", cards=cards(site))
 
-    app.mount("/static", StaticFiles(packages=[("deepcfr.web", "static"), ("deepcfr.report", "static")]), name="static")
+    app.mount("/static", StaticFiles(packages=[("deepcfr.web", "static"), ("deepcfr.run", "static")]), name="static")
     _answer_errors(app)
     app.add_middleware(Guard)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))

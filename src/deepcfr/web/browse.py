@@ -11,14 +11,14 @@ import torch
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse
 
-from deepcfr.errors import GameError
-from deepcfr.evaluation.match.record import require_same_game
-from deepcfr.games.cards import card_text
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.tree_game import TreeGame
-from deepcfr.policies.base import Policy
-from deepcfr.policies.query import query
-from deepcfr.types import Doubles, Infosets
+from deepcfr.core.errors import GameError
+from deepcfr.core.types import Doubles, Infosets
+from deepcfr.game.cards import card_text
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.tree_game import TreeGame
+from deepcfr.measure.match.record import require_same_game
+from deepcfr.policy.base import Policy
+from deepcfr.policy.query import query
 from deepcfr.web import schema
 from deepcfr.web.play import PROBLEMS
 from deepcfr.web.play_view import action_kinds, bars, card_face, percent, signed

@@ -17,8 +17,8 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 
-from deepcfr.errors import CheckpointError
-from deepcfr.files import cannot_write, json_bytes, read_json, write_atomically
+from deepcfr.core.errors import CheckpointError
+from deepcfr.core.files import cannot_write, json_bytes, read_json, write_atomically
 from deepcfr.web import schema
 from deepcfr.web.play_view import review_view, table_view
 from deepcfr.web.site import NamedRun, Refusal, Site, card, cards, render, shorten

@@ -14,18 +14,18 @@ from urllib.parse import urlencode
 import numpy as np
 import numpy.typing as npt
 
-from deepcfr.errors import ConfigError
-from deepcfr.games.betting import CALL, FOLD
-from deepcfr.games.cards import card_text, cards_text, hand_class
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.public_state import PublicState
-from deepcfr.games.rules import PokerRules
+from deepcfr.boards.kernels import ABSENT, TREMBLE, pair_weights
+from deepcfr.core.errors import ConfigError
+from deepcfr.core.types import Doubles
+from deepcfr.game.betting import CALL, FOLD
+from deepcfr.game.cards import card_text, cards_text, hand_class
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.public_state import PublicState
+from deepcfr.game.rules import PokerRules
 from deepcfr.play.hand import free_holes
-from deepcfr.policies.base import Policy
-from deepcfr.policies.query import hand_strategy, reach_after, read_board, read_line, round_name
-from deepcfr.ranges.kernels import ABSENT, TREMBLE, pair_weights
+from deepcfr.policy.base import Policy
+from deepcfr.policy.query import hand_strategy, reach_after, read_board, read_line, round_name
 from deepcfr.search.spot import NAMES
-from deepcfr.types import Doubles
 from deepcfr.web.site import Advantages, Refusal, shorten
 
 CardTuple = tuple[int, ...]

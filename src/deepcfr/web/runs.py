@@ -18,14 +18,14 @@ from fastapi.responses import HTMLResponse
 from markupsafe import Markup
 from pydantic import BaseModel, Field, FiniteFloat
 
-from deepcfr.errors import CheckpointError, DeepCFRError
-from deepcfr.files import read_json
-from deepcfr.report.chart import LOOKS
-from deepcfr.report.page import body, report, require_comparable, title, value_text
-from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.metrics import read_new
-from deepcfr.runs.record import RunData, finished_at, read_run
-from deepcfr.types import Bools
+from deepcfr.core.errors import CheckpointError, DeepCFRError
+from deepcfr.core.files import read_json
+from deepcfr.core.types import Bools
+from deepcfr.run.chart import LOOKS
+from deepcfr.run.folder import RunFolder
+from deepcfr.run.metrics import read_new
+from deepcfr.run.page import body, report, require_comparable, title, value_text
+from deepcfr.run.record import RunData, finished_at, read_run
 from deepcfr.web.play import PROBLEMS
 from deepcfr.web.site import NamedRun, Site, render
 

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, field_validator, model_validator
 
+from deepcfr.core.errors import ConfigError
 from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES
-from deepcfr.errors import ConfigError
 from deepcfr.search.spot_solver import goal_of
 
 Probabilities = dict[str, float]

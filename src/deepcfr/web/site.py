@@ -18,22 +18,22 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from deepcfr.config import DEFAULT_SEARCH, SearchConfig
-from deepcfr.errors import ConfigError, DeepCFRError, GameError
-from deepcfr.games.bet_size_game import can_be_listed
-from deepcfr.games.bet_sizes import BetSizeRules
-from deepcfr.games.poker import Poker, PokerGame, poker_game
+from deepcfr.core.errors import ConfigError, DeepCFRError, GameError
+from deepcfr.core.types import Doubles, Infosets, Say
+from deepcfr.game.bet_size_game import can_be_listed
+from deepcfr.game.bet_sizes import BetSizeRules
+from deepcfr.game.poker import Poker, PokerGame, poker_game
 from deepcfr.play.costs import Costs
 from deepcfr.play.hand import CardTuple
-from deepcfr.policies.base import Policy
-from deepcfr.policies.network import RegretMatchingPolicy, WithFirstRound
-from deepcfr.report import page as run_page
-from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.listing import agent_facts
-from deepcfr.runs.players import check_search, made_of, runs_of
-from deepcfr.runs.record import shipped_agents
+from deepcfr.policy.base import Policy
+from deepcfr.policy.network import RegretMatchingPolicy, WithFirstRound
+from deepcfr.run import page as run_page
+from deepcfr.run.folder import RunFolder
+from deepcfr.run.listing import agent_facts
+from deepcfr.run.players import check_search, made_of, runs_of
+from deepcfr.run.record import shipped_agents
 from deepcfr.search.spot_sizes import amount_text
-from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.types import Doubles, Infosets, Say
+from deepcfr.solve.deep_cfr import DeepCFR
 from deepcfr.web.schema import AgentFacts
 from deepcfr.web.spot_shelf import SpotShelf
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from deepcfr.errors import CheckpointError, ConfigError, DeepCFRError, GameError
-from deepcfr.files import cannot_write, write_atomically
+from deepcfr.core.errors import CheckpointError, ConfigError, DeepCFRError, GameError
+from deepcfr.core.files import cannot_write, write_atomically
 from deepcfr.search.spot_solver import SpotSolver
 from deepcfr.web.schema import SpotFacts, SpotState
 

@@ -10,11 +10,11 @@ from urllib.parse import urlencode
 import numpy as np
 import numpy.typing as npt
 
-from deepcfr.games.cards import all_hands
-from deepcfr.ranges.kernels import ABSENT, TREMBLE, pair_weights
+from deepcfr.boards.kernels import ABSENT, TREMBLE, pair_weights
+from deepcfr.core.types import Doubles
+from deepcfr.game.cards import all_hands
 from deepcfr.search.spot import parse_board
 from deepcfr.search.spot_ranges import HOLDEM, hand_rows, parse_range
-from deepcfr.types import Doubles
 from deepcfr.web.browse import detail, difference, grid, reach_grid, value_difference
 from deepcfr.web.play_view import action_kinds, card_face
 from deepcfr.web.ranges import HandTable, by_name, csv_of

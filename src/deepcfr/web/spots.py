@@ -13,10 +13,10 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from pydantic import ValidationError
 
+from deepcfr.core.errors import ConfigError, DeepCFRError, GameError
 from deepcfr.defaults import SPOT_ITERATIONS, SPOT_SIZES
-from deepcfr.errors import ConfigError, DeepCFRError, GameError
-from deepcfr.games.bet_sizes import BetSizeRules
-from deepcfr.games.rules import PokerRules
+from deepcfr.game.bet_sizes import BetSizeRules
+from deepcfr.game.rules import PokerRules
 from deepcfr.search.spot import SPOT_TEXTS, Spot, parse_board
 from deepcfr.search.spot_ranges import HOLDEM, hand_rows, is_holdem, kind_texts, kind_weights, parse_range
 from deepcfr.search.spot_sizes import amount_text

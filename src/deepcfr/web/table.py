@@ -14,9 +14,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from deepcfr.errors import CheckpointError
-from deepcfr.evaluation.intervals import NORMAL_95
-from deepcfr.games.cards import card_text
+from deepcfr.core.errors import CheckpointError
+from deepcfr.core.rng import key
+from deepcfr.game.cards import card_text
+from deepcfr.measure.intervals import NORMAL_95
 from deepcfr.play.costs import Costs, note, review
 from deepcfr.play.hand import (
     CardTuple,
@@ -31,9 +32,8 @@ from deepcfr.play.hand import (
     decisions,
     round_of,
 )
-from deepcfr.policies.base import Policy
-from deepcfr.policies.query import round_name
-from deepcfr.rng import key
+from deepcfr.policy.base import Policy
+from deepcfr.policy.query import round_name
 from deepcfr.web.ranges import seat_name
 from deepcfr.web.site import Refusal
 

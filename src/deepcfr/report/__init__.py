@@ -1,1 +1,0 @@
-"""Reports of runs: charts, pages and error budgets."""

@@ -1,1 +1,0 @@
-"""Solvers: generators that yield one record an iteration."""

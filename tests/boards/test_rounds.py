@@ -1,0 +1,63 @@
+"""Parts of a round: together they are the round, and each is a round of its own."""
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from deepcfr.boards.rounds import round_trees
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.rules import PRESETS
+from openspiel_poker import small_fhp
+
+ROUNDS = round_trees(PokerGame(small_fhp(4, (2, 2, 1, 2), (0, 1, 1, 1), num_suits=3)))
+
+
+@pytest.mark.parametrize("tree", ROUNDS)
+def test_all_entries_are_the_whole_round(tree) -> None:
+    lines = tree.only(np.arange(len(tree.entries)))
+    for field in fields(tree):
+        assert np.array_equal(getattr(lines.tree, field.name), getattr(tree, field.name)), field.name
+    assert np.array_equal(lines.edges, np.arange(tree.num_edges))
+    assert np.array_equal(lines.exits, np.arange(len(tree.exits)))
+
+
+def test_parts_share_out_a_round() -> None:
+    tree = ROUNDS[2]
+    parts = [tree.only(np.array(entries)) for entries in ([0, 2, 3], [1], range(4, len(tree.entries)))]
+    for name, count in (("edges", tree.num_edges), ("exits", len(tree.exits))):
+        assert np.array_equal(np.sort(np.concatenate([getattr(part, name) for part in parts])), np.arange(count))
+    nodes = np.concatenate([part.tree.nodes for part in parts])
+    assert np.array_equal(np.sort(nodes), np.sort(tree.nodes))
+    assert sum(len(part.tree.leaf_kind) for part in parts) == len(tree.leaf_kind)
+
+
+def test_a_part_has_the_paths_of_the_whole() -> None:
+    """From every slot of a part back to its entry lie the same public nodes and actions as in the whole round."""
+    tree = ROUNDS[1]
+    entries = np.array([1, 3])
+    part = tree.only(entries)
+    assert np.array_equal(part.tree.nodes[part.tree.entries], tree.nodes[tree.entries[entries]])
+    for edge, original in enumerate(part.edges):
+        assert part.tree.edge_action[edge] == tree.edge_action[original]
+        assert part.tree.nodes[part.tree.edge_node[edge]] == tree.nodes[tree.edge_node[original]]
+        slot, before = part.tree.edge_slot[edge], tree.edge_slot[original]
+        assert (slot < len(part.tree.nodes)) == (before < len(tree.nodes))
+        if slot < len(part.tree.nodes):
+            assert part.tree.nodes[slot] == tree.nodes[before]
+        else:
+            leaf, whole = slot - len(part.tree.nodes), before - len(tree.nodes)
+            assert part.tree.leaf_kind[leaf] == tree.leaf_kind[whole]
+            assert (part.tree.leaf_payoff[:, leaf] == tree.leaf_payoff[:, whole]).all()
+        # the acting player's reach changes along the edge, the other's does not
+        actor = part.tree.actor[part.tree.edge_node[edge]]
+        assert part.tree.row[actor, slot] == part.tree.edge_row[edge]
+        assert part.tree.row[1 - actor, slot] == part.tree.row[1 - actor, part.tree.edge_node[edge]]
+    assert len(ROUNDS[0].only(np.array([0])).tree.nodes) == len(ROUNDS[0].nodes)
+
+
+def test_heads_up_limit_holdem_has_6378_decisions() -> None:
+    trees = round_trees(PokerGame(PRESETS["hulh"]))
+    assert sum(len(tree.nodes) for tree in trees) == 6378
+    part = trees[3].only(np.arange(0, len(trees[3].entries), 100))
+    assert len(part.tree.nodes) == 6 * 10

@@ -1,0 +1,348 @@
+"""Fits: a network learns the weighted mean target of each infoset, whatever the targets' unit, and repeatably."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from deepcfr.config import FitConfig
+from deepcfr.core.errors import TrainingError
+from deepcfr.core.parallel import Workers
+from deepcfr.core.rng import generator, key
+from deepcfr.network.examples import InfosetExamples, Objective, linear_weights, quadratic_weights, uniform_weights
+from deepcfr.network.fit import FitResult, advantage_loss, fit, strategy_loss
+from deepcfr.network.memory import Memory
+from deepcfr.network.networks import SplitNetwork
+from deepcfr.policy.network import AveragePolicy
+from fit_data import (
+    EVERY,
+    GAME,
+    LEGAL,
+    NEWEST,
+    NODES,
+    Data,
+    Downhill,
+    advantages,
+    new_network,
+    predicted,
+    strategies,
+)
+
+QUICK = FitConfig(steps=500, batch_size=256, learning_rate=1e-2, schedule="cosine")
+SMALL = FitConfig(steps=30, batch_size=64)
+ALONE = Workers(1)
+
+
+def fitted(data: Data, config: FitConfig, **changes: object) -> tuple[SplitNetwork, FitResult]:
+    chosen = {"loss": advantage_loss, "weights": linear_weights, "stream": key(1, "fit"), "workers": ALONE} | changes
+    objective = Objective(LEGAL, chosen["loss"], chosen["weights"], NEWEST, scaled=bool(changes.get("scaled", True)))  # type: ignore[arg-type]
+    examples = InfosetExamples(data.memory, objective, config)
+    network = new_network()
+    return network, fit(network, examples, config, chosen["stream"], chosen["workers"])  # type: ignore[arg-type]
+
+
+def examples_of(data: Data, config: FitConfig) -> InfosetExamples:
+    return InfosetExamples(data.memory, Objective(LEGAL, advantage_loss, linear_weights, NEWEST), config)
+
+
+# Products on CUDA
+
+
+def test_products_on_cuda_are_rounded_in_fits_alone() -> None:
+    seen = []
+
+    def watched(*arguments: torch.Tensor) -> torch.Tensor:
+        seen.append(torch.backends.cuda.matmul.allow_tf32)
+        return advantage_loss(*arguments)
+
+    fitted(advantages(), SMALL, loss=watched)
+    assert seen == [True] * SMALL.steps
+    assert not torch.backends.cuda.matmul.allow_tf32
+
+
+# Weights
+
+
+def test_weights_average_one() -> None:
+    assert linear_weights(torch.tensor([1, 5, 10], dtype=torch.int32), 10).tolist() == pytest.approx([0.2, 1.0, 2.0])
+    squares = quadratic_weights(torch.tensor([1, 5, 10], dtype=torch.int32), 10)
+    assert squares.tolist() == pytest.approx([0.03, 0.75, 3.0])
+    weights = linear_weights(torch.arange(1, 1001), 1000)
+    # of order 1, so that the gradient clip keeps its meaning
+    assert float(weights.mean()) == pytest.approx(1, abs=2e-3)
+
+
+def test_uniform_weights_are_one() -> None:
+    assert uniform_weights(torch.tensor([1, 5, 10]), 10).tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("weights", [linear_weights, uniform_weights])
+def test_a_fit_learns_the_weighted_mean_of_each_infoset(weights: type) -> None:
+    data = advantages()
+    network, result = fitted(data, QUICK, weights=weights)
+    weight = weights(data.samples.iteration, NEWEST)
+    other = (uniform_weights if weights is linear_weights else linear_weights)(data.samples.iteration, NEWEST)
+    distance = (predicted(network) - data.mean(weight)).abs()
+    assert distance.max() < 0.12
+    assert distance.mean() < 0.4 * (predicted(network) - data.mean(other)).abs().mean()
+    assert result.loss == pytest.approx(data.floor(weight), rel=0.1)
+    assert result.steps == QUICK.steps
+
+
+def test_the_paper_network_learns_the_same_means() -> None:
+    data, network = advantages(), new_network(kind="paper")
+    fit(network, examples_of(data, QUICK), QUICK, 1, ALONE)
+    assert (predicted(network) - data.mean(linear_weights(data.samples.iteration, NEWEST))).abs().max() < 0.15
+
+
+def test_only_the_filled_part_of_a_memory_is_used() -> None:
+    data = advantages(count=500, noise=0)
+    full = Memory(GAME.encoding, 500)
+    full.add(data.samples, stream=0)
+    data.memory.columns["target"][500:] = torch.nan
+    assert len(data.memory.columns["target"]) > len(data.memory)
+    networks = [fitted(replace(data, memory=memory), SMALL)[0] for memory in (data.memory, full)]
+    assert torch.equal(predicted(networks[0]), predicted(networks[1]))
+
+
+# Strategies
+
+
+def test_an_average_strategy_is_the_weighted_mean_of_the_strategies() -> None:
+    data = strategies()
+    network, result = fitted(data, QUICK, loss=strategy_loss, scaled=False)
+    weight = linear_weights(data.samples.iteration, NEWEST)
+    probabilities = AveragePolicy(GAME, network).probabilities(EVERY)
+    assert (probabilities - data.mean(weight)).abs().max() < 0.03
+    assert result.loss == pytest.approx(data.floor(weight), rel=0.1)
+
+
+# Units
+
+
+@pytest.mark.parametrize("unit", [2.0**-20, 2.0**20])
+def test_the_unit_of_the_targets_does_not_matter_if_they_are_scaled(unit: float) -> None:
+    # powers of two change no digit
+    (one, result), (other, other_result) = (fitted(advantages(unit=u), SMALL) for u in (1.0, unit))
+    assert torch.equal(predicted(other), unit * predicted(one))
+    assert other.scale == unit * one.scale
+    assert other_result.loss == pytest.approx(unit**2 * result.loss)
+
+
+def test_the_unit_of_the_targets_matters_if_they_are_not_scaled() -> None:
+    (one, _), (other, _) = (fitted(advantages(unit=u), SMALL, scaled=False) for u in (1.0, 1024.0))
+    assert one.scale == other.scale == 1
+    assert not torch.allclose(predicted(other), 1024 * predicted(one), rtol=0.1)
+
+
+def test_the_scale_is_the_root_mean_square_of_legal_targets() -> None:
+    data = advantages()
+    network, _ = fitted(data, SMALL)
+    legal = LEGAL[NODES[data.index]]
+    assert float(network.scale) == pytest.approx(float(data.samples.target[legal].square().mean().sqrt()), rel=1e-5)
+
+
+def test_targets_that_are_all_zero_are_fitted() -> None:
+    data = advantages(unit=0.0)
+    network, result = fitted(data, replace(QUICK, steps=300))
+    assert float(network.scale) == 1
+    assert result.loss < 0.01
+    assert predicted(network).abs().max() < 0.1
+
+
+# Options
+
+
+def error_against_mean(config: FitConfig, data: Data) -> float:
+    network, _ = fitted(data, config)
+    mean = data.mean(linear_weights(data.samples.iteration, NEWEST))
+    return float((predicted(network) - mean).square().sum(1).mean())
+
+
+def test_a_cosine_comes_nearer_to_the_mean_than_a_constant_rate() -> None:
+    data = advantages(noise=2.0)
+    config = FitConfig(steps=500, batch_size=128, learning_rate=1e-2)
+    constant, cosine = (error_against_mean(c, data) for c in (config, replace(config, schedule="cosine")))
+    assert cosine < 0.5 * constant
+    assert constant < 0.5  # against a variance of 4 for every action
+
+
+def test_merging_infosets_learns_the_same_means_without_the_sampling_noise() -> None:
+    data = advantages(noise=2.0)
+    config = FitConfig(steps=300, batch_size=128, learning_rate=1e-2, schedule="cosine")
+    errors = [error_against_mean(one, data) for one in (config, replace(config, draw="merged"))]
+    assert errors[1] < 0.5 * errors[0]
+    assert errors[1] < 0.02
+    _, result = fitted(data, replace(config, draw="merged"))
+    assert result.loss < 0.1  # what is left of a loss that is 8 or more otherwise
+
+
+def downhill(predicted: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
+    """A loss whose gradient to the last biases is constant, so that Adam moves them by exactly the rate."""
+    return predicted.sum()
+
+
+@pytest.mark.parametrize("steps", [1, 10, 40])
+@pytest.mark.parametrize("schedule", ["constant", "cosine"])
+def test_the_rate_is_constant_or_a_half_cosine_down_to_zero(
+    schedule: str, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deepcfr.network.fit._CLIP", 1e9)  # it would change the direction from step to step
+    config = FitConfig(steps=steps, batch_size=8, learning_rate=0.01, schedule=schedule)  # type: ignore[arg-type]
+    start = new_network().state_dict()["head.bias"].clone()
+    network, _ = fitted(advantages(count=200), config, loss=downhill)
+    travelled = start - network.state_dict()["head.bias"]
+    # the sum of (1 + cos(pi s / n)) / 2 over s = 0 .. n - 1 is (n + 1) / 2
+    expected = 0.01 * (steps if schedule == "constant" else (steps + 1) / 2)
+    torch.testing.assert_close(travelled, torch.full((3,), expected), atol=1e-5, rtol=1e-3)
+
+
+# Repeatability
+
+
+def test_the_same_stream_gives_the_same_network_bit_for_bit() -> None:
+    config = replace(SMALL, schedule="cosine")
+    data = advantages()
+    torch.manual_seed(0)
+    one, result = fitted(data, config)
+    torch.manual_seed(1)
+    again, same = fitted(data, config)
+    other, _ = fitted(data, config, stream=key(2, "fit"))
+    for name, weight in one.state_dict().items():
+        assert torch.equal(weight, again.state_dict()[name])
+        assert name == "scale" or not torch.equal(weight, other.state_dict()[name])
+    assert result.loss == same.loss
+
+
+@pytest.mark.parametrize("count", [2, 3, 7])
+def test_threads_change_a_fit_by_rounding_only(count: int) -> None:
+    data, config = advantages(), replace(SMALL, batch_size=50)  # that 3 and 7 do not divide
+    workers = Workers(count)
+    try:
+        (one, result), (shared, same) = fitted(data, config), fitted(data, config, workers=workers)
+        torch.testing.assert_close(predicted(shared), predicted(one), atol=1e-4, rtol=1e-4)
+        assert same.loss == pytest.approx(result.loss, rel=1e-4)
+        again, _ = fitted(data, config, workers=workers)
+        assert torch.equal(predicted(again), predicted(shared))  # in whatever order the threads finish
+    finally:
+        workers.shutdown()
+
+
+def test_more_threads_than_samples_in_a_batch_are_no_harm() -> None:
+    data, config = advantages(), replace(SMALL, batch_size=2)
+    workers = Workers(5)
+    try:
+        torch.testing.assert_close(
+            predicted(fitted(data, config, workers=workers)[0]), predicted(fitted(data, config)[0])
+        )
+    finally:
+        workers.shutdown()
+
+
+def test_a_fit_leaves_the_memory_as_it_was() -> None:
+    data = advantages()
+    before = {name: column.clone() for name, column in data.memory.contents().items()}
+    fitted(data, SMALL)
+    assert all(torch.equal(column, before[name]) for name, column in data.memory.contents().items())
+
+
+def test_fine_tuning_starts_from_the_networks_weights() -> None:
+    data = advantages()
+    network, first = fitted(data, QUICK)
+    brief = FitConfig(steps=20, batch_size=256, learning_rate=1e-5)
+    warm = fit(network, examples_of(data, brief), brief, 3, ALONE)
+    _, cold = fitted(data, brief)
+    assert warm.loss == pytest.approx(first.loss, rel=0.15)
+    assert cold.loss > 1.5 * warm.loss
+
+
+# Errors
+
+
+@pytest.mark.parametrize("steps", [1, 50, 250])
+def test_a_target_that_is_not_a_number_stops_the_fit_with_a_sentence(steps: int) -> None:
+    data = advantages()
+    data.memory.columns["target"][:, 1] = torch.nan
+    with pytest.raises(TrainingError, match=rf"after \d+ of {steps} steps at learning rate 0\.25") as caught:
+        fitted(data, FitConfig(steps=steps, batch_size=64, learning_rate=0.25))
+    (problem,) = caught.value.problems
+    assert problem.endswith(".")
+    assert int(problem.split("after ")[1].split()[0]) <= min(steps, 100)  # noticed soon
+
+
+def test_infinite_targets_stop_the_fit() -> None:
+    data = advantages()
+    data.memory.columns["target"][:, 1] = torch.inf
+    with pytest.raises(TrainingError, match="not a number"):
+        fitted(data, SMALL)
+
+
+# The steps
+
+
+def test_a_fit_is_a_plain_loop_of_adam() -> None:
+    data, config = advantages(), FitConfig(steps=7, batch_size=40, learning_rate=1e-2, schedule="cosine")
+    network, _ = fitted(data, config)
+    plain, draw = new_network(), generator(key(1, "fit"))
+    plain.scale.fill_(network.scale)
+    adam = torch.optim.Adam(plain.parameters())
+    for step in range(config.steps):
+        adam.param_groups[0]["lr"] = 1e-2 * (1 + float(torch.tensor(torch.pi * step / 7).cos())) / 2
+        batch = data.memory[torch.randint(3000, (40,), generator=draw)]
+        error = (plain(batch.infosets) - batch.target / plain.scale) * LEGAL[batch.infosets.node]
+        adam.zero_grad()
+        (batch.iteration * 2 / NEWEST * error.square().sum(1)).mean().backward()
+        norm = torch.stack([p.grad.square().sum() for p in plain.parameters()]).sum().sqrt()
+        for parameter in plain.parameters():
+            parameter.grad *= min(1.0, 1.0 / float(norm))
+        adam.step()
+    torch.testing.assert_close(predicted(network), predicted(plain), atol=1e-5, rtol=1e-4)
+
+
+def travel(examples: Downhill, config: FitConfig, workers: Workers = ALONE) -> tuple[float, FitResult]:
+    """A fit that moves the first of the last biases down; how far it went."""
+    network = new_network()
+    start = network.head.bias[0].item()
+    result = fit(network, examples, config, key(2, "fit"), workers)
+    return start - network.head.bias[0].item(), result
+
+
+STEADY = FitConfig(steps=60, batch_size=64, learning_rate=0.01)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_no_piece_is_larger_than_a_share_and_a_batch_is_whole(count: int) -> None:
+    examples, config = Downhill(most=7), replace(STEADY, steps=1, batch_size=50)
+    workers = Workers(count)
+    try:
+        travelled, _ = travel(examples, config, workers)
+        assert travelled == pytest.approx(0.01, rel=1e-3)
+    finally:
+        workers.shutdown()
+    assert max(map(len, examples.drawn)) == 7
+    whole = Downhill()
+    travel(whole, config)
+    assert torch.equal(torch.cat(examples.drawn).sort().values, whole.drawn[0].sort().values)
+
+
+def test_draws_do_not_depend_on_how_many_steps_are_drawn_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = Downhill(), Downhill()
+    travel(one, STEADY)
+    monkeypatch.setattr("deepcfr.network.fit._BLOCK", 200)  # three steps
+    travel(other, STEADY)
+    assert len(one.drawn) == 60
+    assert torch.equal(torch.stack(one.drawn), torch.stack(other.drawn))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_denormal_numbers_are_zero_in_every_thread_of_a_fit_and_nowhere_else(count: int) -> None:
+    examples, workers = Downhill(), Workers(count)
+    try:
+        travel(examples, replace(STEADY, steps=10), workers)
+        assert examples.denormals == {False}
+        assert len(examples.threads) == count
+        small = torch.full((), 1e-40)
+        assert all(bool(small * 1 > 0) for small in workers.map(lambda x: x * 1, [small] * 8))
+        assert bool(small * 1 > 0)
+    finally:
+        workers.shutdown()

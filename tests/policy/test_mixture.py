@@ -1,0 +1,438 @@
+"""The average of several policies: brute force over own histories, boards, draws, and what a run keeps for SD-CFR."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from deepcfr.boards.boards import Boards
+from deepcfr.config import (
+    AdvantageFitConfig,
+    FitConfig,
+    MemoryConfig,
+    NetworkConfig,
+    RunConfig,
+    RuntimeConfig,
+    SamplingConfig,
+)
+from deepcfr.core.errors import CheckpointError, GameError
+from deepcfr.core.rng import generator, key
+from deepcfr.core.types import Infosets
+from deepcfr.game.openspiel import load_openspiel_game
+from deepcfr.game.poker import PokerGame, Suits
+from deepcfr.game.rules import PRESETS, PokerRules
+from deepcfr.measure.exploitability import exploitability
+from deepcfr.measure.match import exact_match, sampled_match
+from deepcfr.network.networks import build_network
+from deepcfr.policy.base import Policy, UniformPolicy
+from deepcfr.policy.mixture import MixturePolicy, cards_before
+from deepcfr.policy.network import FirstRound, RegretMatchingPolicy, WithFirstRound, first_board
+from deepcfr.policy.tables import TreePolicy, round_views, table_of
+from deepcfr.run.folder import RunFolder, export
+from deepcfr.solve.deep_cfr import DeepCFR
+from deepcfr.solve.snapshots import Snapshot, compact, snapshot_weight, thin
+
+LEDUC = PRESETS["leduc"]
+THREE_ROUNDS = replace(
+    LEDUC,
+    name="three rounds",
+    board_cards=(0, 1, 1),
+    first_player=(0, 1, 0),
+    raise_size=(1, 2, 4),
+    max_raises=(1, 1, 1),
+    rank_symbols="",
+)
+NETWORK = NetworkConfig(kind="mlp", width=16, layers=2)
+WEIGHTS = [1.0, 2.0, 3.0, 5.0]
+
+
+def network_policy(game: PokerGame, seed: int) -> RegretMatchingPolicy:
+    """Regret matching on two random networks; most actions at an infoset have no probability."""
+    first, second = (build_network(game.encoding, NETWORK, generator(key(seed, "test", p))) for p in (0, 1))
+    return RegretMatchingPolicy(game, (first, second))
+
+
+def with_table(policy: Policy, seed: int) -> WithFirstRound:
+    """The policy with random probabilities in the first round, a third of the actions never played."""
+    assert isinstance(policy.game, PokerGame)
+    tree, board = first_board(policy.game)
+    rng = np.random.default_rng(seed)
+    weights = rng.random((tree.num_edges, len(board))) * (rng.random((tree.num_edges, len(board))) < 0.67) + 1e-12
+    sums = np.add.reduceat(weights, tree.first_edge[:-1], axis=0)
+    return WithFirstRound(
+        policy, FirstRound(tree, board.view_cards, (weights / sums[tree.edge_node]).astype(np.float32))
+    )
+
+
+def mixture(game: PokerGame, tables: bool) -> MixturePolicy:
+    policies: list[Policy] = [network_policy(game, seed) for seed in range(len(WEIGHTS))]
+    return MixturePolicy(game, [with_table(p, i) for i, p in enumerate(policies)] if tables else policies, WEIGHTS)
+
+
+def every_infoset(game: PokerGame) -> Infosets:
+    views, nodes = round_views(game), np.arange(game.tree.num_decisions)
+    node = np.concatenate([np.full(len(views[game.tree.round[n]]), n) for n in nodes])
+    cards = np.concatenate([views[game.tree.round[n]] for n in nodes])
+    return Infosets(torch.from_numpy(node), torch.from_numpy(cards))
+
+
+# The average
+
+
+def brute_force(policy: MixturePolicy, hole: int, board: tuple[int, ...], node: int) -> list[float]:
+    """The average at one infoset by playing every policy down to it, one action and one infoset at a time."""
+    game = policy.game
+    assert isinstance(game, PokerGame)
+    tree, rules = game.tree, game.rules
+    reached, plain = np.zeros(3), np.zeros(3)
+
+    def ask(one: Policy, at: int) -> np.ndarray:
+        seen = board[: sum(rules.board_cards[: tree.round[at] + 1])]
+        cards = torch.from_numpy(game.views_of(np.array([[hole]], np.uint8), seen))
+        return one.probabilities(Infosets(torch.tensor([at]), cards))[0].double().numpy()
+
+    for one, weight in zip(policy.policies, WEIGHTS, strict=True):
+        reach = 1.0
+        for before, action in tree.path(node):
+            if tree.actor[before] == tree.actor[node]:
+                reach *= ask(one, before)[action]
+        reached += weight * reach * ask(one, node)
+        plain += weight * ask(one, node)
+    average = reached if reached.sum() > 0 else plain
+    shares: list[float] = (average / average.sum()).tolist()
+    return shares
+
+
+@pytest.mark.parametrize("tables", [False, True])
+@pytest.mark.parametrize("suits", ["canonical", "raw"])
+@pytest.mark.parametrize("rules", [LEDUC, THREE_ROUNDS], ids=lambda rules: rules.name)
+def test_the_average_is_that_of_playing_every_policy_down_to_the_infoset(
+    rules: PokerRules, suits: Suits, tables: bool
+) -> None:
+    game = PokerGame(rules, suits)
+    policy = mixture(game, tables)
+    rng = np.random.default_rng(1)
+    for node in rng.permutation(game.tree.num_decisions)[:60]:
+        hole, *board = rng.permutation(rules.num_cards)[: 1 + sum(rules.board_cards)].tolist()
+        seen = tuple(board[: sum(rules.board_cards[: game.tree.round[node] + 1])])
+        cards = torch.from_numpy(game.views_of(np.array([[hole]], np.uint8), seen))
+        found = policy.probabilities(Infosets(torch.tensor([node]), cards))[0].tolist()
+        # networks are in float32, and here in batches of other sizes
+        assert found == pytest.approx(brute_force(policy, hole, seen, int(node)), abs=1e-5)
+
+
+@pytest.mark.parametrize("tables", [False, True])
+@pytest.mark.parametrize("suits", ["canonical", "raw"])
+@pytest.mark.parametrize("rules", [LEDUC, THREE_ROUNDS], ids=lambda rules: rules.name)
+def test_whole_boards_have_the_probabilities_of_single_infosets(rules: PokerRules, suits: Suits, tables: bool) -> None:
+    policy = mixture(PokerGame(rules, suits), tables)
+    assert isinstance(policy.game, PokerGame)
+    boards = Boards(policy.game, merge=suits == "canonical", keep=True)
+    for tree, kept in zip(boards.rounds, boards.kept, strict=True):
+        for board in kept:
+            found = policy.on_board(tree, board)
+            node = torch.from_numpy(tree.nodes).repeat_interleave(len(board))
+            cards = torch.from_numpy(board.view_cards).repeat(len(tree.nodes), 1)
+            single = policy.probabilities(Infosets(node, cards)).numpy().reshape(len(tree.nodes), len(board), -1)
+            np.testing.assert_allclose(found, single[tree.edge_node, :, tree.edge_action], atol=1e-6)
+
+
+@pytest.mark.parametrize("suits", ["canonical", "raw"])
+@pytest.mark.parametrize("name", ["fhp", "hulh"])
+def test_what_was_seen_before_is_what_the_game_shows_without_the_later_cards(name: str, suits: Suits) -> None:
+    game = PokerGame(PRESETS[name], suits)
+    rng, rules = np.random.default_rng(0), game.rules
+    for _ in range(300):
+        hole, board = np.split(rng.permutation(rules.num_cards)[: 2 + sum(rules.board_cards)], [2])
+        cards = game.views_of(hole[None].astype(np.uint8), board.tolist())
+        for round_ in range(rules.num_rounds):
+            then = game.views_of(hole[None].astype(np.uint8), board[: sum(rules.board_cards[: round_ + 1])].tolist())
+            np.testing.assert_array_equal(cards_before(game, cards, round_), then)
+
+
+def test_boards_in_any_order_and_parents_asked_late_give_the_same() -> None:
+    policy = mixture(PokerGame(THREE_ROUNDS), tables=False)
+    boards = Boards(PokerGame(THREE_ROUNDS), merge=True, keep=True)
+    pairs = [(boards.rounds[r], board) for r in (0, 1, 2) for board in boards.kept[r]]
+    forward = [policy.on_board(tree, board) for tree, board in pairs]
+    backward = [policy.on_board(tree, board) for tree, board in pairs[::-1]][::-1]
+    for one, other in zip(forward, backward, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("tables", [False, True])
+def test_against_anyone_the_average_gains_the_mean_of_its_policies(tables: bool) -> None:
+    policy = mixture(PokerGame(LEDUC), tables)
+    opponent = network_policy(PokerGame(LEDUC), 99)
+    shares = policy.weights.tolist()
+    gains = [exact_match(one, opponent).seats for one in policy.policies]
+    for seat in (0, 1):
+        mean = sum(share * gain[seat] for share, gain in zip(shares, gains, strict=True))
+        assert exact_match(policy, opponent).seats[seat] == pytest.approx(mean, abs=1e-3)
+
+
+def test_one_policy_is_its_own_average_even_where_it_never_comes() -> None:
+    game = PokerGame(LEDUC)
+    one = network_policy(game, 5)
+    infosets = every_infoset(game)
+    found = MixturePolicy(game, [one], [3.0]).probabilities(infosets)
+    np.testing.assert_allclose(found.numpy(), one.probabilities(infosets).numpy(), atol=1e-6)
+    boards = Boards(game, merge=True, keep=True)
+    for tree, kept in zip(boards.rounds, boards.kept, strict=True):
+        for board in kept:
+            average = MixturePolicy(game, [one], [3.0]).on_board(tree, board)
+            np.testing.assert_allclose(average, one.on_board(tree, board), atol=1e-6)
+
+
+def test_raw_and_canonical_mixtures_can_meet() -> None:
+    raw, canonical = mixture(PokerGame(LEDUC, "raw"), False), mixture(PokerGame(LEDUC), True)
+    shares = canonical.weights.tolist()
+    mean = sum(share * exact_match(one, raw).value for share, one in zip(shares, canonical.policies, strict=True))
+    assert exact_match(canonical, raw).value == pytest.approx(mean, abs=1e-3)
+
+
+def test_openspiel_games_are_averaged_in_sequence_form() -> None:
+    game = load_openspiel_game("leduc_poker")
+    rng = np.random.default_rng(0)
+    tables = []
+    for _ in range(3):
+        weights = rng.random(game.explicit.legal.shape) * game.explicit.legal
+        weights[::7, 0] = 0  # some sequences are never played
+        tables.append(weights / weights.sum(1, keepdims=True))
+    policy = MixturePolicy(game, [TreePolicy(game, table) for table in tables], [1.0, 2.0, 4.0])
+    opponent = UniformPolicy(game)
+    gains = [exact_match(one, opponent).value for one in policy.policies]
+    assert exact_match(policy, opponent).value == pytest.approx(np.dot([1, 2, 4], gains) / 7, abs=1e-6)
+    one = MixturePolicy(game, [TreePolicy(game, tables[0])], [1.0])
+    np.testing.assert_allclose(table_of(one), tables[0], atol=1e-12)
+
+
+def test_a_mixture_needs_a_positive_weight_for_every_policy() -> None:
+    game = PokerGame(LEDUC)
+    for weights in ([1.0], [1.0, 0.0], [1.0, float("nan")]):
+        with pytest.raises(GameError, match="mixture of 2 policies"):
+            MixturePolicy(game, [UniformPolicy(game)] * 2, weights)
+    with pytest.raises(GameError, match="mixture of 0"):
+        MixturePolicy(game, [], [])
+
+
+# The first round
+
+
+def test_a_first_round_table_plays_there_and_the_policy_later() -> None:
+    game = PokerGame(LEDUC)
+    later = network_policy(game, 0)
+    policy = with_table(later, 0)
+    infosets = every_infoset(game)
+    found, inner = policy.probabilities(infosets).numpy(), later.probabilities(infosets).numpy()
+    first = game.tree.round[infosets.node.numpy()] == 0
+    np.testing.assert_array_equal(found[~first], inner[~first].astype(np.float64))
+    tree, board = first_board(game)
+    table = policy.first_round.probabilities
+    for row in np.flatnonzero(first):
+        node, card = int(infosets.node[row]), infosets.cards[row].numpy()
+        column = int(np.flatnonzero((board.view_cards == card).all(1))[0])
+        for edge in range(tree.num_edges):
+            if tree.nodes[tree.edge_node[edge]] == node:
+                assert found[row, tree.edge_action[edge]] == table[edge, column]
+    np.testing.assert_allclose(found.sum(1), 1, atol=1e-6)
+    np.testing.assert_array_equal(policy.on_board(tree, board), table)
+
+
+def test_tables_are_for_poker_without_cards_before_the_first_round() -> None:
+    with pytest.raises(GameError, match="deals 1 before it"):
+        first_board(PokerGame(replace(LEDUC, board_cards=(1, 1), name="open")))
+    with pytest.raises(GameError, match="is not one"):
+        first_board(load_openspiel_game("kuhn_poker"))
+
+
+# Play
+
+
+def test_policies_are_drawn_as_often_as_their_weights_say() -> None:
+    policy = mixture(PokerGame(LEDUC), False)
+    drawn = policy.draw_for(key(0, "draw"), torch.arange(20_000))
+    counts = np.bincount(drawn, minlength=len(WEIGHTS))
+    expected = 20_000 * policy.weights
+    assert ((counts - expected) ** 2 / expected).sum() < 16.27  # chi-squared with 3 degrees of freedom, 0.999
+    assert policy.draw(key(0, "draw"), 17) is policy.policies[int(drawn[17])]
+
+
+def test_sampled_matches_draw_one_policy_for_each_deal_and_gain_as_much_as_the_exact_average() -> None:
+    policy = mixture(PokerGame(LEDUC), True)
+    opponent = network_policy(PokerGame(LEDUC), 99)
+    exact = exact_match(policy, opponent)
+    sampled = sampled_match(policy, opponent, 30_000, seed=3)
+    assert abs(sampled.value - exact.value) < 2 * sampled.interval
+    assert sampled_match(policy, opponent, 500, seed=3, chunk=77).value == pytest.approx(
+        sampled_match(policy, opponent, 500, seed=3).value, abs=1e-9
+    )
+
+
+def test_two_mixtures_draw_independently() -> None:
+    """Two policies that each win a fixed pot against the other would draw every game if both drew the same one."""
+    game = PokerGame(LEDUC)
+    policy = MixturePolicy(game, [Always(game, 0), Always(game, 1)], [1.0, 1.0])
+    match = sampled_match(policy, policy, 4_000, seed=1)
+    assert match.interval > 0  # with equal draws every deal would be even
+
+
+class Always(Policy):
+    """Folds to any bet and checks, or bets and raises whenever that is possible."""
+
+    kind = "always"
+
+    def __init__(self, game: PokerGame, bold: int) -> None:
+        self.game, self.bold = game, bold
+
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        legal = self.game.encoding.legal[infosets.node.long()].double()
+        order = torch.tensor([1.0, 10.0, 100.0] if self.bold else [2.0, 1.0, 0.0], dtype=torch.float64)
+        choice = (legal * order).argmax(1)
+        return torch.nn.functional.one_hot(choice, 3).double()
+
+
+# What a run keeps
+
+CONFIG = RunConfig(
+    game="leduc",
+    iterations=6,
+    sampling=SamplingConfig(traversals=60),
+    memory=MemoryConfig(advantage_capacity=20_000, strategy_capacity=20_000),
+    network=NETWORK,
+    advantage=AdvantageFitConfig(steps=15, batch_size=64),
+    average=FitConfig(steps=15, batch_size=64),
+    runtime=RuntimeConfig(threads=1, checkpoint_seconds=0),
+)
+
+
+def trained(config: RunConfig) -> tuple[DeepCFR, list[Policy]]:
+    """A run, and sigma^t in full precision as it stood before each iteration."""
+    solver = DeepCFR(PokerGame(LEDUC), config)
+    before: list[Policy] = []
+    while solver.iteration < config.iterations:
+        networks = [build_network(solver.game.encoding, config.network, generator(0)) for _ in (0, 1)]
+        for copy, network in zip(networks, solver.advantage_networks, strict=True):
+            copy.load_state_dict(network.state_dict())
+        policy = RegretMatchingPolicy(solver.game, (networks[0], networks[1]))
+        before.append(WithFirstRound(policy, solver.table.strategy()) if solver.table else policy)
+        next(solver.iterations())
+    return solver, before
+
+
+@pytest.fixture(scope="module", params=["network", "table"])
+def run(request: pytest.FixtureRequest) -> tuple[DeepCFR, list[Policy]]:
+    return trained(replace(CONFIG, cfr=replace(CONFIG.cfr, first_round=request.param)))
+
+
+def test_a_run_keeps_its_strategies_from_before_each_iteration(run: tuple[DeepCFR, list[Policy]]) -> None:
+    solver, before = run
+    policy = solver.policy("sd-cfr")
+    infosets = every_infoset(PokerGame(LEDUC))
+    assert [iterate.iteration for iterate in solver.snapshots.kept] == [1, 2, 3, 4, 5, 6]
+    assert policy.weights.tolist() == pytest.approx([t / 21 for t in range(1, 7)])
+    uniform = UniformPolicy(solver.game).probabilities(infosets)
+    np.testing.assert_allclose(policy.policies[0].probabilities(infosets).numpy(), uniform.numpy(), atol=1e-7)
+    for kept, full in zip(policy.policies, before, strict=True):
+        difference = (kept.probabilities(infosets) - full.probabilities(infosets)).abs()
+        assert float(difference.mean()) < 2e-3  # what 16 bits lose
+    full_average = MixturePolicy(solver.game, before, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    assert exploitability(policy).nash_conv == pytest.approx(exploitability(full_average).nash_conv, rel=2e-3)
+
+
+@pytest.mark.parametrize(("every", "kept"), [(2, [2, 4, 6]), (4, [4]), (0, [])])
+def test_thinned_networks_stand_for_the_iterations_up_to_them(every: int, kept: list[int]) -> None:
+    config = replace(
+        CONFIG,
+        cfr=replace(CONFIG.cfr, keep_networks=every),
+        sampling=replace(CONFIG.sampling, traversals=2),
+        advantage=AdvantageFitConfig(steps=1),
+    )
+    solver, _ = trained(config)
+    assert [iterate.iteration for iterate in solver.snapshots.kept] == kept
+    assert [iterate.weight for iterate in solver.snapshots.kept] == [sum(range(t - every + 1, t + 1)) for t in kept]
+    assert snapshot_weight(6, 2, "uniform") == 2
+    assert snapshot_weight(6, 2, "quadratic") == 5**2 + 6**2
+
+
+def test_thinning_afterwards_keeps_the_newest_and_all_weight(run: tuple[DeepCFR, list[Policy]]) -> None:
+    iterates = run[0].snapshots.kept
+    assert [(i.iteration, i.weight) for i in thin(iterates, 4)] == [(2, 3.0), (6, 18.0)]
+    for same, own in zip(thin(iterates, 1), iterates, strict=True):
+        assert (same.iteration, same.weight) == (own.iteration, own.weight)
+        assert same.networks is own.networks
+        assert same.first_round is own.first_round
+    assert thin(iterates, 0) == []
+
+
+def table(iterate: Snapshot) -> np.ndarray:
+    assert iterate.first_round is not None
+    return iterate.first_round
+
+
+def same(one: list[Snapshot], other: list[Snapshot]) -> bool:
+    return all(
+        (a.iteration, a.weight) == (b.iteration, b.weight)
+        and a.networks[p].keys() == b.networks[p].keys()
+        and all(
+            torch.equal(x, b.networks[p][name]) and x.dtype == b.networks[p][name].dtype
+            for name, x in a.networks[p].items()
+        )
+        and ((a.first_round is None and b.first_round is None) or np.array_equal(table(a), table(b)))
+        for a, b in zip(one, other, strict=True)
+        for p in (0, 1)
+    )
+
+
+def test_a_resumed_run_has_the_same_iterates_to_the_bit(run: tuple[DeepCFR, list[Policy]], tmp_path: Path) -> None:
+    config = run[0].config
+    folder = RunFolder.create(tmp_path / "run", config)
+    solver = DeepCFR(folder.game(), config)
+    for _ in range(3):
+        next(solver.iterations())
+    folder.save(solver, 0.0)
+    resumed, _ = RunFolder.open(folder.path).load_solver(pytest.fail, memories=True)
+    assert isinstance(resumed, DeepCFR)
+    for _ in resumed.iterations():
+        pass
+    assert same(resumed.snapshots.kept, run[0].snapshots.kept)
+
+
+def test_tables_of_the_first_round_are_kept_too(run: tuple[DeepCFR, list[Policy]]) -> None:
+    solver, before = run
+    if solver.table is None:
+        assert all(iterate.first_round is None for iterate in solver.snapshots.kept)
+        return
+    for iterate, policy in zip(solver.snapshots.kept, before, strict=True):
+        assert isinstance(policy, WithFirstRound)
+        np.testing.assert_array_equal(table(iterate), policy.first_round.probabilities)
+    assert not np.array_equal(table(solver.snapshots.kept[1]), table(solver.snapshots.kept[-1]))
+
+
+def test_exports_carry_as_many_networks_as_asked_for(run: tuple[DeepCFR, list[Policy]], tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "run", run[0].config)
+    run[0].fit_average()  # what the export without networks plays
+    folder.save(run[0], 0.0)
+    for every, kept in ((1, [1, 2, 3, 4, 5, 6]), (3, [3, 6]), (0, [])):
+        export(folder, tmp_path / f"export {every}", pytest.fail, keep_networks=every)
+        solver, _ = RunFolder.open(tmp_path / f"export {every}").load_solver(pytest.fail, memories=False)
+        assert isinstance(solver, DeepCFR)
+        assert [iterate.iteration for iterate in solver.snapshots.kept] == kept
+    with pytest.raises(CheckpointError, match="has kept no networks"):
+        RunFolder.open(tmp_path / "export 0").load_policy("sd-cfr", pytest.fail)
+
+
+def test_weights_that_16_bits_cannot_hold_keep_theirs() -> None:
+    network = network_policy(PokerGame(LEDUC), 0).networks[0]
+    with torch.no_grad():
+        next(network.parameters()).fill_(1e6)
+    small, whole = compact(network), network.state_dict()
+    (large,) = [name for name, tensor in small.items() if tensor.dtype == torch.float32 and name != "scale"]
+    assert torch.equal(small[large], whole[large])
+    assert all(
+        torch.equal(tensor, whole[name].half()) for name, tensor in small.items() if name not in (large, "scale")
+    )

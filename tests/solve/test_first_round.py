@@ -1,0 +1,179 @@
+"""The table of the first betting round: tabular Linear CFR, from values on boards and from samples of histories."""
+
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+import torch
+
+from board_play import random_policy
+from deepcfr.boards.boards import Boards
+from deepcfr.boards.public_chance import traverse_boards
+from deepcfr.config import CFRConfig, SamplingConfig
+from deepcfr.core.parallel import Workers
+from deepcfr.core.types import Infosets, Samples
+from deepcfr.game.base import Deals
+from deepcfr.game.poker import PokerGame
+from deepcfr.game.rules import PRESETS
+from deepcfr.policy.network import WithFirstRound
+from deepcfr.policy.tables import TablePolicy
+from deepcfr.sample.external import Strategy, traverse
+from deepcfr.solve.data import with_table
+from deepcfr.solve.first_round import FirstRoundTable
+from deepcfr.solve.vector_cfr import VectorCFR
+from tables import tabular
+
+KUHN, LEDUC = PokerGame(PRESETS["kuhn"]), PokerGame(PRESETS["leduc"])
+ALL = SamplingConfig(kind="public-chance", boards=1_000, samples=10)
+
+
+@pytest.mark.parametrize(("algorithm", "target"), [
+    ("linear-cfr", "mean"), ("cfr", "mean"), ("dcfr", "mean"), ("cfr+", "bootstrap"), ("cfr", "sum"),
+])  # fmt: skip
+def test_in_a_game_of_one_round_the_table_is_tabular_cfr(algorithm: Any, target: str) -> None:
+    weighting = {"linear-cfr": "linear", "dcfr": "discounted"}.get(algorithm, "uniform")
+    plus: dict[str, Any] = {"average_weighting": "linear"} if algorithm == "cfr+" else {}
+    settings = CFRConfig(weighting=weighting, fallback="uniform", **plus)  # type: ignore[arg-type]
+    table = FirstRoundTable(KUHN, settings, target=target)
+    vector = VectorCFR(KUHN, tabular(algorithm, 30, precision="float64"))
+    boards = Boards(KUHN, merge=True, keep=True)
+    (tree,), ((board,),) = boards.rounds, boards.kept
+    for record in vector.iterations():
+        for player in (0, 1):
+            strategy = table.strategy()
+            found = traverse_boards(boards, lambda _, b, s=strategy: s.on_board(b), player, ALL, 1, 0, Workers(1))
+            table.add_strategy(player, record.iteration)
+            table.add_values(found.first_values, player, record.iteration)
+        for ours, theirs in (
+            (table.strategy(), vector.current_policy()),
+            (table.average_strategy(), vector.average_policy()),
+        ):
+            # our strategies are float32, and regret matching magnifies the rounding of small differences
+            np.testing.assert_allclose(ours.on_board(board), theirs.on_board(tree, board), atol=3e-4)
+
+
+def test_the_fallback_is_what_networks_would_play() -> None:
+    legal = LEDUC.encoding.legal
+    for fallback in ("highest", "uniform"):
+        table = FirstRoundTable(LEDUC, CFRConfig(fallback=fallback))
+        table.regret[:] = -1 - np.arange(len(table.regret))[:, None]
+        rows = table.strategy().probabilities
+        for node in range(len(table.tree.nodes)):
+            first, last = table.tree.first_edge[node], table.tree.first_edge[node + 1]
+            expected = np.full(last - first, 1 / (last - first)) if fallback == "uniform" else np.eye(last - first)[0]
+            np.testing.assert_allclose(rows[first:last], np.broadcast_to(expected[:, None], rows[first:last].shape))
+    assert legal.shape[1] == 3
+
+
+def asked(policy: TablePolicy, deals: Deals, player: int) -> Strategy:
+    def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
+        return policy.probabilities(Infosets(node, deals.views[row, player, LEDUC.round[node]])).float()
+
+    return strategy
+
+
+def first_of(samples: Samples) -> Samples:
+    return samples[LEDUC.round[samples.infosets.node.long()] == 0]
+
+
+def test_external_samples_add_up_to_the_same_regrets_and_averages() -> None:
+    policy, boards = random_policy(LEDUC, 3), Boards(LEDUC, merge=True, keep=True)
+    exact, sampled = (FirstRoundTable(LEDUC, CFRConfig()) for _ in range(2))
+    mean, square = np.zeros_like(sampled.regret), np.zeros_like(sampled.regret)
+    blocks, size = 50, 600
+    for player in (0, 1):
+        found = traverse_boards(boards, policy.on_board, player, ALL, 1, 0, Workers(1))
+        exact.add_values(found.first_values, player, 1)
+    averages = np.zeros_like(sampled.average)
+    for block in range(blocks):
+        table = FirstRoundTable(LEDUC, CFRConfig())
+        deals = LEDUC.deal(size, 100 + block)
+        for player in (0, 1):
+            strategies = asked(policy, deals, 0), asked(policy, deals, 1)
+            histories = traverse(LEDUC, deals, player, strategies, 200 + block, 1)
+            table.add_samples(first_of(histories.advantages), first_of(histories.strategies), 1)
+        mean += table.regret / blocks
+        square += table.regret**2 / blocks
+        averages += table.average
+    # a table sums over the opponent's hands, traversals over deals: 3 hands in 6 cards, and an opponent in 5
+    truth = exact.regret * size * (exact.board.size / 6 / 5)
+    error = np.sqrt((square - mean**2) / blocks) + 1e-3
+    assert (abs(mean - truth) / error).max() < 4.5
+    # strategies are met in proportion to the player's own reach, so their sums have the policy's probabilities
+    tree, board = exact.tree, exact.board
+    expected = policy.on_board(tree, board)
+    for node in range(len(tree.nodes)):
+        edges = slice(tree.first_edge[node], tree.first_edge[node + 1])
+        total = averages[edges].sum(0)
+        often = total > 500
+        np.testing.assert_allclose(averages[edges][:, often] / total[often], expected[edges][:, often], atol=1e-3)
+
+
+def test_later_iterations_weigh_more() -> None:
+    linear, uniform = (FirstRoundTable(LEDUC, CFRConfig(weighting=w)) for w in ("linear", "uniform"))  # type: ignore[arg-type]
+    values = np.random.default_rng(0).normal(size=(linear.tree.num_slots, len(linear.board)))
+    for table, weights in ((linear, 1 + 5), (uniform, 2)):
+        once = FirstRoundTable(LEDUC, CFRConfig(weighting="uniform", fallback="highest"))
+        once.add_values(values, 1, 1)
+        for t in (1, 5):
+            table.add_values(values, 1, t)
+        np.testing.assert_allclose(table.regret, weights * once.regret)
+        mine = table.tree.actor[table.tree.edge_node] == 1
+        assert np.abs(table.regret[mine]).min() > 0
+        assert not table.regret[~mine].any()
+
+
+@pytest.mark.parametrize(("weighting", "power"), [("same", 1), ("quadratic", 2)])
+def test_the_average_weighs_strategies_by_reach(weighting: Literal["same", "quadratic"], power: int) -> None:
+    table = FirstRoundTable(LEDUC, CFRConfig(average_weighting=weighting, fallback="uniform"))
+    rng = np.random.default_rng(1)
+    tree = table.tree
+    total = np.zeros_like(table.average)
+    for t in (1, 2, 3):
+        table.regret[:] = rng.normal(size=table.regret.shape)
+        sigma = table.strategy().probabilities.astype(np.float64)
+        for player in (0, 1):
+            table.add_strategy(player, t)
+        for edge in range(tree.num_edges):
+            reach, at = sigma[edge].copy(), tree.edge_node[edge]
+            player = tree.actor[at]
+            while at not in tree.entries:  # up to the root, over the player's own earlier actions
+                (before,) = np.flatnonzero(tree.edge_slot == at)
+                at = tree.edge_node[before]
+                reach *= sigma[before] if tree.actor[at] == player else 1
+            total[edge] += t**power * reach
+    np.testing.assert_allclose(table.average, total, rtol=1e-6)
+    average = table.average_strategy().probabilities
+    for node in range(len(tree.nodes)):
+        edges = slice(tree.first_edge[node], tree.first_edge[node + 1])
+        np.testing.assert_allclose(average[edges].sum(0), 1, rtol=1e-6)
+        mass = total[edges].sum(0)
+        np.testing.assert_allclose((average[edges] * mass)[:, mass > 0], total[edges][:, mass > 0], rtol=1e-5)
+
+
+def test_what_was_never_reached_is_played_uniformly() -> None:
+    table = FirstRoundTable(LEDUC, CFRConfig())
+    probabilities = table.average_strategy().probabilities
+    for node in range(len(table.tree.nodes)):
+        first, last = table.tree.first_edge[node], table.tree.first_edge[node + 1]
+        np.testing.assert_allclose(probabilities[first:last], 1 / (last - first), rtol=1e-6)
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_traversals_play_the_table_first_and_the_networks_later(player: int) -> None:
+    policy, table = random_policy(LEDUC, 8), FirstRoundTable(LEDUC, CFRConfig())
+    table.regret[:] = np.random.default_rng(2).normal(size=table.regret.shape)
+    deals = LEDUC.deal(500, 3)
+    played = with_table(LEDUC, asked(policy, deals, player), table.strategy(), deals, player)
+    whole = WithFirstRound(policy, table.strategy())
+    node = (LEDUC.actor == player).nonzero()[:, 0]
+    node = node[torch.arange(500) % len(node)]
+    row = torch.arange(500)
+    infosets = Infosets(LEDUC.infoset[node], deals.views[row, player, LEDUC.round[node]])
+    torch.testing.assert_close(played(node, row).double(), whole.probabilities(infosets), atol=1e-6, rtol=0)
+    first = LEDUC.round[node] == 0
+    assert bool(first.any())
+    assert not bool(first.all())
+    torch.testing.assert_close(
+        played(node[first], row[first]).double(), whole.probabilities(infosets[first]), atol=1e-6, rtol=0
+    )
