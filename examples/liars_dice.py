@@ -3,15 +3,15 @@
     deepcfr train liars_dice:LiarsDice --out runs/dice        (in this folder)
     python liars_dice.py --solver dcfr --iterations 300
 
-Every bid is higher than the one before, so a public position is a set of bids: a number with a bit for each bid that was
-made. Two players with two dice of five faces have 2^20 positions and 15 rolls each, that is 15.7 million infosets and 1.3
-billion histories. OpenSpiel says which bids are true.
+Every bid is higher than the one before, so a public position is a set of bids: a number with a bit for each bid that
+was made. Two players with two dice of five faces have 2^20 positions and 15 rolls each, that is 15.7 million infosets
+and 1.3 billion histories. OpenSpiel says which bids are true.
 
 `LiarsDice` is the game. Its methods `exact_payoffs` and `average`, which are optional, pass over the positions with all
 hands at once. Such a pass is all that CFR needs too: `LiarsDiceCFR` solves the game in tables.
 
-One action from one position leads to a node other than the first, so what belongs to an action is kept by the node after
-it. Letters: M positions, H hands; [2 M, H] for what belongs to nodes, whose first row is not used.
+One action from one position leads to a node other than the first, so what belongs to an action is kept by the node
+after it. Letters: M positions, H hands; [2 M, H] for what belongs to nodes, whose first row is not used.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _UNREACHED = 1e-40  # the share in averages of what no policy's own reach comes 
 class LiarsDice:
     """Two-player liar's dice of OpenSpiel by public positions.
 
-    Node m < 2^b is the decision after the set m of bids, bit k for the k-th of the b bids; node 2^b + m is the end after
-    that decision calls a liar. Action k is the k-th bid and action b the call. A roll of d dice is a hand: its faces in
-    ascending order, without suits. Raises GameError for more than `MOST_BIDS` bids.
+    Node m < 2^b is the decision after the set m of bids, bit k for the k-th of the b bids; node 2^b + m is the end
+    after that decision calls a liar. Action k is the k-th bid and action b the call. A roll of d dice is a hand: its
+    faces in ascending order, without suits. Raises GameError for more than `MOST_BIDS` bids.
     """
 
     unit, milli_unit = "points", "mpoints/g"
@@ -117,8 +117,8 @@ class LiarsDice:
             player = die // self.num_dice
             roll[:, player] = roll[:, player] * self.num_faces + (uniform * self.num_faces).long()
         hand = self._hand_of_roll[roll]  # [B, 2]
-        views = torch.from_numpy(self.hands).to(self.device)[hand][:, :, None]
-        return Deals(traversal, views, hidden=hand)
+        canonicals = torch.from_numpy(self.hands).to(self.device)[hand][:, :, None]
+        return Deals(traversal, canonicals, hidden=hand)
 
     def start(self, deals: Deals) -> torch.Tensor:
         return torch.zeros_like(deals.traversal)
@@ -205,7 +205,8 @@ def counterfactual_values(game: LiarsDice, table: Floats, player: int, *, best: 
 
     Its own part is that of `table` or, if `best`, a best response. The first row is that of the first position.
     """
-    # to the player whose bid is called, by bid and both hands; a bid counts all dice, so it does not matter whose is whose
+    # to the player whose bid is called, by bid and both hands; a bid counts all dice, so it does not matter whose is
+    # whose
     payoff = np.where(game.true, 1.0, -1.0)
     return _values(table, game.movers, reach_of(table, game.movers, game.chance, 1 - player), payoff, player, best)
 
@@ -278,9 +279,9 @@ def match_weights(weight: Floats) -> Floats:
 class LiarsDiceCFR(MatchingSolver):
     """Full-width CFR in its variants, with all hands of both players in one pass; sources as in `solve.sequence_form`.
 
-    Players are updated in turn. The regrets of an action are those of all hands, [2 M, H] by the node after it, in single
-    precision. Where no regret is positive, all legal actions have equal probability. Raises ConfigError for an algorithm
-    that is not full-width.
+    Players are updated in turn. The regrets of an action are those of all hands, [2 M, H] by the node after it, in
+    single precision. Where no regret is positive, all legal actions have equal probability. Raises ConfigError for an
+    algorithm that is not full-width.
     """
 
     name = "liars-dice-cfr"

@@ -1,7 +1,7 @@
 """Many runs one after another: each is an ordinary run folder; finished ones are skipped, interrupted ones are resumed.
 
-A folder is claimed with a lock of the operating system, which goes when its process does, however that ends. So the same
-command may run twice, on two cores: each takes what the other has not claimed.
+A folder is claimed with a lock of the operating system, which goes when its process does, however that ends. So the
+same command may run twice, on two cores: each takes what the other has not claimed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from deepcfr.core.errors import CheckpointError
 from deepcfr.game.bet_size_game import can_be_listed
 from deepcfr.game.bet_sizes import BetSizeRules
 from deepcfr.game.presets import cards_of, is_poker, load_rules
-from deepcfr.measure.limits import refusal
+from deepcfr.measure.limits import too_many_boards
 from deepcfr.run.checkpoint import save_checkpoint
 from deepcfr.run.folder import RunFolder
 from deepcfr.run.listing import duration
@@ -56,8 +56,8 @@ class GridSummary:
 def run_grid(jobs: Sequence[Job], observer: Observing, say: Say) -> GridSummary:
     """Finish every job, in order; wait at the end for those that another process is running.
 
-    Ctrl-C finishes an iteration, saves and stops the grid. Raises CheckpointError for a folder that holds a run of other
-    settings, and what `train` raises.
+    Ctrl-C finishes an iteration, saves and stops the grid. Raises CheckpointError for a folder that holds a run of
+    other settings, and what `train` raises.
     """
     ran = there = 0
     waiting = list(jobs)
@@ -87,7 +87,9 @@ def run_grid(jobs: Sequence[Job], observer: Observing, say: Say) -> GridSummary:
 
 
 def is_finished(job: Job) -> bool:
-    """Whether the folder holds the job's run with its last evaluation. Raises CheckpointError if it holds another run."""
+    """Whether the folder holds the job's run with its last evaluation. Raises CheckpointError if it holds another
+    run.
+    """
     if not (job.path / "config.toml").is_file():
         return False
     run = RunFolder.open(job.path)
@@ -106,7 +108,7 @@ def is_complete(run: RunFolder) -> bool:
         return False
     source = run.source
     unlisted = isinstance(source, BetSizeRules) and not can_be_listed(source)
-    out_of_reach = unlisted or (is_poker(source) and refusal(cards_of(source)) is not None)
+    out_of_reach = unlisted or (is_poker(source) and too_many_boards(cards_of(source)) is not None)
     return "evaluation" in lines[-1] or out_of_reach
 
 

@@ -4,8 +4,8 @@
     python -m experiments.model_cards hulh --rivals runs/mccfr-3e6 --results hulh_model.json
     python -m experiments.model_cards hunl-200 --results hunl_200_model.json
 
-A model of a game without exact evaluation is measured by matches against scripted styles and `--rivals` (runs of the same
-game), by the first seat's value, and by a local best response; a bot of a game with bet sizes by matches against
+A model of a game without exact evaluation is measured by matches against scripted styles and `--rivals` (runs of the
+same game), by the first seat's value, and by a local best response; a bot of a game with bet sizes by matches against
 scripted and its own styles, a local best response, its memory and the time of its answers. The rows of such a card are
 also in experiments/results.
 """
@@ -27,7 +27,7 @@ from deepcfr.game.bet_size_game import BetSizePoker
 from deepcfr.game.bet_sizes import BetSizeRules
 from deepcfr.game.rules import PokerRules
 from deepcfr.measure.exploitability import exploitability
-from deepcfr.measure.limits import refusal
+from deepcfr.measure.limits import too_many_boards
 from deepcfr.measure.local_best_response import local_best_response
 from deepcfr.measure.match import sampled_match
 from deepcfr.measure.match.boards import dealer_value
@@ -82,7 +82,7 @@ def card(path: Path, options: argparse.Namespace) -> str:
 
 def _has_exact(path: Path) -> bool:
     source = RunFolder.open(path).source
-    return not isinstance(source, BetSizeRules) and not (isinstance(source, PokerRules) and refusal(source))
+    return not isinstance(source, BetSizeRules) and not (isinstance(source, PokerRules) and too_many_boards(source))
 
 
 def _of_listed(path: Path, policy: Policy, options: argparse.Namespace) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from deepcfr.boards.public_chance import RoundPart
 from deepcfr.core.types import HandSamples, Infosets
 from deepcfr.game.cards import pack_cards
 from deepcfr.game.poker import PokerGame
-from deepcfr.policy.tables import TablePolicy, round_views
+from deepcfr.policy.tables import TablePolicy, canonical_hands
 
 Floats = npt.NDArray[np.float64]
 
@@ -24,9 +24,9 @@ def random_policy(game: PokerGame, seed: int) -> TablePolicy:
     """Independent probabilities at every infoset, a fifth of the actions hardly ever played."""
     rng = np.random.default_rng(seed)
     tables = []
-    for round_, views in enumerate(round_views(game)):
+    for round_, canonicals in enumerate(canonical_hands(game)):
         legal = game.tree.legal[: game.tree.num_decisions][game.tree.round[: game.tree.num_decisions] == round_]
-        weights = rng.exponential(size=(len(legal), len(views), legal.shape[1]))
+        weights = rng.exponential(size=(len(legal), len(canonicals), legal.shape[1]))
         weights = (weights * (rng.random(weights.shape) < 0.8) + 1e-9) * legal[:, None, :]
         tables.append(weights / weights.sum(axis=2, keepdims=True))
     return TablePolicy(game, tables)
@@ -35,19 +35,19 @@ def random_policy(game: PokerGame, seed: int) -> TablePolicy:
 def all_infosets(game: PokerGame) -> Infosets:
     """Every infoset of a game, once."""
     nodes, cards = [], []
-    for round_, views in enumerate(round_views(game)):
+    for round_, canonicals in enumerate(canonical_hands(game)):
         here = np.flatnonzero(game.tree.round[: game.tree.num_decisions] == round_)
-        nodes.append(np.repeat(here, len(views)))
-        cards.append(np.tile(views, (len(here), 1)))
+        nodes.append(np.repeat(here, len(canonicals)))
+        cards.append(np.tile(canonicals, (len(here), 1)))
     return Infosets(torch.from_numpy(np.concatenate(nodes)), torch.from_numpy(np.concatenate(cards)))
 
 
 @dataclass(frozen=True)
 class Expected:
-    """The expected values of a hand of some round: a row for every view, in ascending order of packed cards."""
+    """The expected values of a hand of some round: a row for every hand, in ascending order of packed cards."""
 
     keys: npt.NDArray[np.int64]  # [V] packed cards
-    chance: Floats  # [V] that a deal shows the player this view
+    chance: Floats  # [V] that a deal shows the player this canonical hand
     values: Floats  # [V, E] mean over deals of the opponent's reach * (action value - value)
     reach: Floats  # [V, n] mean over deals of the opponent's reach
     own_values: Floats  # [V, E] the player's reach after each action
@@ -77,7 +77,7 @@ def expected_hands(policy: TablePolicy, player: int) -> list[Expected]:
     sigma = np.zeros((tree.num_decisions, len(deals), game.encoding.num_actions))
     for node in range(tree.num_decisions):  # parents first
         actor, round_ = int(tree.actor[node]), int(tree.round[node])
-        cards = deals.views[:, actor, round_]
+        cards = deals.visible_cards[:, actor, round_]
         sigma[node] = policy.probabilities(Infosets(torch.full((len(deals),), node), cards)).numpy()
         for action in np.flatnonzero(tree.legal[node]):
             child = tree.child[node, action]
@@ -91,7 +91,7 @@ def expected_hands(policy: TablePolicy, player: int) -> list[Expected]:
         for action in np.flatnonzero(tree.legal[node]):
             values[node] += sigma[node, :, action] * values[tree.child[node, action]]
     return [
-        _expected(game, deals.views[:, player, round_].numpy(), player, round_, values, reach, sigma)
+        _expected(game, deals.visible_cards[:, player, round_].numpy(), player, round_, values, reach, sigma)
         for round_ in range(game.rules.num_rounds)
     ]
 
@@ -107,17 +107,21 @@ def _expected(
 ) -> Expected:
     tree = Boards(game, merge=False).rounds[round_]
     part = RoundPart.of(tree, player)
-    keys, view, count = np.unique(pack_cards(cards), return_inverse=True, return_counts=True)
+    keys, canonical, count = np.unique(pack_cards(cards), return_inverse=True, return_counts=True)
 
     def mean(rows: list[Floats]) -> Floats:
-        return np.stack([np.bincount(view, row) for row in rows], axis=1) / count[:, None] if rows else np.empty((0, 0))
+        return (
+            np.stack([np.bincount(canonical, row) for row in rows], axis=1) / count[:, None]
+            if rows
+            else np.empty((0, 0))
+        )
 
     nodes = tree.nodes[part.nodes]
     edges = [(node, action) for node, action in zip(nodes[part.edge_node], tree.edge_action[part.edges], strict=True)]
     other = 1 - player
     return Expected(
         keys=keys,
-        chance=count / len(view),
+        chance=count / len(canonical),
         values=mean([reach[other, n] * (values[game.tree.child[n, a]] - values[n]) for n, a in edges]),
         reach=mean([reach[other, n] for n in nodes]),
         own_values=mean([reach[player, n] * sigma[n, :, a] for n, a in edges]),

@@ -171,7 +171,7 @@ MUTANTS = (
     Mutant("the first round's regrets without weights", "solve/first_round.py", "self.regret[edge] += weight * gain",
            "self.regret[edge] += gain", "solve/test_first_round.py"),
     Mutant("the first round's average without reach", "solve/first_round.py",
-           "self.average[edge] += weight * reach[self.tree.edge_slot[edge]]", "self.average[edge] += weight * sigma[edge]",
+           "self.average[edge] += weight * reach[self.tree.edge_child[edge]]", "self.average[edge] += weight * sigma[edge]",
            "solve/test_first_round.py"),
     Mutant("mixtures do not weigh by reach", "policy/mixture.py",
            "weights = np.where(reached.sum(-1, keepdims=True) > 0, reached, plain)", "weights = plain",
@@ -252,7 +252,7 @@ MUTANTS = (
     Mutant("frequencies of a spot ignore card removal", "boards/kernels.py", "for weight in (own * met if reached else",
            "for weight in (own if reached else", "search/test_spot.py -k deals_that_are_possible"),
     Mutant("a hand that does not come plays on as it happens", "search/subgame.py",
-           "best_replies(own, tree.first_edge, tree.edge_slot, free, _TIED * most * met, values[player], play.sigma)",
+           "best_replies(own, tree.first_edge, tree.edge_child, free, _TIED * most * met, values[player], play.sigma)",
            "pass", "search/test_spot_values.py -k after_every_action"),
 )  # fmt: skip
 

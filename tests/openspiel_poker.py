@@ -1,4 +1,6 @@
-"""OpenSpiel's forms of our poker games, and which of its infosets is which of ours: shared by tests of several modules."""
+"""OpenSpiel's forms of our poker games, and which of its infosets is which of ours: shared by tests of several
+modules.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -43,7 +45,7 @@ def small_fhp(
     )
 
 
-Place = tuple[int, bytes]  # a node and the cards in view
+Place = tuple[int, bytes]  # a node and the cards in canonical hand
 
 
 def no_limit_holdem(rules: PokerRules | BetSizeRules, stacks: tuple[int, int]) -> pyspiel.Game:
@@ -87,7 +89,9 @@ def covering_deals(rules: PokerRules) -> Iterator[tuple[int, ...]]:
 
 
 def openspiel_infosets(game: PokerGame, other: pyspiel.Game) -> dict[str, tuple[Place, list[int]]]:
-    """OpenSpiel's infosets by name, with our node and view and the legal actions, found by playing the same histories."""
+    """OpenSpiel's infosets by name, with our node and canonical hand and the legal actions, found by playing the same
+    histories.
+    """
     return _openspiel_infosets(game.rules, game.suits, str(other))
 
 
@@ -96,7 +100,7 @@ def _openspiel_infosets(rules: PokerRules, suits: Suits, name: str) -> dict[str,
     game, other = PokerGame(rules, suits), pyspiel.load_game(name)
     found: dict[str, tuple[Place, list[int]]] = {}
     deals = list(covering_deals(game.rules))
-    views = game.deals_of(np.array(deals, np.uint8)).views.numpy()
+    canonicals = game.deals_of(np.array(deals, np.uint8)).visible_cards.numpy()
 
     def visit(state: pyspiel.State, node: int, row: int, cards: int) -> None:
         while state.is_chance_node():
@@ -108,7 +112,7 @@ def _openspiel_infosets(rules: PokerRules, suits: Suits, name: str) -> dict[str,
             return
         assert state.current_player() == actor
         legal = np.flatnonzero(game.tree.legal[node]).tolist()
-        place = (node, views[row, actor, game.tree.round[node]].tobytes())
+        place = (node, canonicals[row, actor, game.tree.round[node]].tobytes())
         assert found.setdefault(state.information_state_string(), (place, legal)) == (place, legal)
         assert state.legal_actions() == [openspiel_action(game.rules, legal, action) for action in legal]
         for action in legal:
@@ -123,7 +127,7 @@ def _openspiel_infosets(rules: PokerRules, suits: Suits, name: str) -> dict[str,
 def openspiel_policy(policy: Policy, infosets: dict[str, tuple[Place, list[int]]]) -> pyspiel.TabularPolicy:
     places = [place for place, _ in infosets.values()]
     nodes = torch.tensor([node for node, _ in places])
-    cards = torch.tensor(np.array([np.frombuffer(view, np.uint8) for _, view in places]))
+    cards = torch.tensor(np.array([np.frombuffer(canonical, np.uint8) for _, canonical in places]))
     rows = policy.probabilities(Infosets(nodes, cards)).tolist()
     assert isinstance(policy.game, PokerGame)
     rules = policy.game.rules

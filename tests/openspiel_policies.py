@@ -70,8 +70,8 @@ def from_poker(game: OpenSpielGame, policy: Policy) -> TreePolicy:
     legal = poker.tree.legal[nodes]
     if (poker.tree.actor[nodes] != tree.infoset_actor).any() or (legal.sum(1) != tree.infoset_actions).any():
         raise GameError(f"'{game.name}' is not the same game as '{poker.name}'.")
-    views = poker.deals_of(np.array([cards for _, cards in places], np.uint8)).views.cpu().numpy()
-    cards = views[np.arange(len(nodes)), poker.tree.actor[nodes], poker.tree.round[nodes]]
+    canonicals = poker.deals_of(np.array([cards for _, cards in places], np.uint8)).visible_cards.cpu().numpy()
+    cards = canonicals[np.arange(len(nodes)), poker.tree.actor[nodes], poker.tree.round[nodes]]
     infosets = Infosets(torch.from_numpy(nodes).to(poker.device), torch.from_numpy(cards).to(poker.device))
     table = np.zeros(tree.legal.shape)
     table[tree.legal] = (
@@ -81,7 +81,9 @@ def from_poker(game: OpenSpielGame, policy: Policy) -> TreePolicy:
 
 
 def _poker_place(poker: PokerGame, tree: ExplicitTree, history: int) -> tuple[int, list[int]]:
-    """The node of `poker` at an OpenSpiel history, and a deal that leads there, completed with the lowest unused cards."""
+    """The node of `poker` at an OpenSpiel history, and a deal that leads there, completed with the lowest unused
+    cards.
+    """
     node, cards = 0, list[int]()
     for after in path_to(tree, history):
         before = int(tree.parent[after])

@@ -1,4 +1,6 @@
-"""Every ablation is one setting: any configuration takes it, and runs that differ in it differ in what it names only."""
+"""Every ablation is one setting: any configuration takes it, and runs that differ in it differ in what it names
+only.
+"""
 
 import dataclasses
 import json
@@ -291,7 +293,7 @@ def same_weights(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -
 def every_infoset(game: PokerGame) -> Infosets:
     deals = game.deal(400, 9)
     node = torch.arange(400) % game.tree.num_decisions
-    return Infosets(node, deals.views[torch.arange(400), game.actor[node], game.round[node]])
+    return Infosets(node, deals.visible_cards[torch.arange(400), game.actor[node], game.round[node]])
 
 
 def test_the_fallback_changes_what_is_played_where_no_advantage_is_positive() -> None:

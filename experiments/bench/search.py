@@ -43,11 +43,12 @@ class Workload:
 
 
 def bench_search(seed: int, say: Say, workload: Workload | None = None) -> dict[str, Any]:
-    """Median milliseconds of a decision (processor and wall time) by round and kind, and seconds of spots with all hands.
+    """Median milliseconds of a decision (processor and wall time) by round and kind, and seconds of spots with all
+    hands.
 
-    A decision is the first one of a random betting line on a random board. Nothing is known of its hand before: its time
-    has the ranges by Bayes' rule, which ask the agent for its strategy on every earlier board, and the subgame. It is timed
-    when another search has read the board's hand strengths from disk.
+    A decision is the first one of a random betting line on a random board. Nothing is known of its hand before: its
+    time has the ranges by Bayes' rule, which ask the agent for its strategy on every earlier board, and the subgame. It
+    is timed when another search has read the board's hand strengths from disk.
     """
     size = workload or Workload()
     threads = torch.get_num_threads()
@@ -88,11 +89,11 @@ def _decision(searching: ResolvingPolicy, round_: int, stream: int) -> tuple[flo
     draw, game = np.random.default_rng(stream), searching.game
     rules, boards = game.rules, SampledBoards(game)
     tree = boards.rounds[round_]
-    entry = draw.choice(tree.entries[tree.entries < len(tree.nodes)])
+    root = draw.choice(tree.roots[tree.roots < len(tree.nodes)])
     cards = draw.permutation(rules.num_cards)[: sum(rules.board_cards[: round_ + 1]) + rules.hole_cards]
     hole, public = np.sort(cards[: rules.hole_cards]), tuple(cards[rules.hole_cards :].tolist())
-    seen = torch.from_numpy(game.views_of(hole[None].astype(np.uint8), public))
-    infosets = Infosets(torch.tensor([int(tree.nodes[entry])]), seen)
+    seen = torch.from_numpy(game.visible_cards(hole[None].astype(np.uint8), public))
+    infosets = Infosets(torch.tensor([int(tree.nodes[root])]), seen)
     start, begin = time.process_time(), time.perf_counter()
     searching.probabilities(infosets)
     return 1000 * (time.process_time() - start), 1000 * (time.perf_counter() - begin)

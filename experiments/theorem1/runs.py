@@ -1,16 +1,16 @@
 """Measure the average regret of sampled CFR on Kuhn and Leduc poker, and the bound of the Deep CFR paper's Theorem 1.
 
-With probability 1 - rho the average regret of player p after T iterations of K traversals is at most (Theorem 1; Appendix
-B.4, equation 54)
+With probability 1 - rho the average regret of player p after T iterations of K traversals is at most (Theorem 1;
+Appendix B.4, equation 54)
 
     (1 + sqrt(2 / (rho K))) Delta |I_p| sqrt(|A|) / sqrt(T)  +  4 |I_p| sqrt(|A| Delta epsilon)
 
-where Delta is the range of payoffs, |I_p| the number of p's infosets, |A| the most actions at one, and epsilon bounds the
-advantage loss on the memory above the least possible loss. Tables have no second term. The theorem holds for uniform
-weights; the paper has no bound for linear weights.
+where Delta is the range of payoffs, |I_p| the number of p's infosets, |A| the most actions at one, and epsilon bounds
+the advantage loss on the memory above the least possible loss. Tables have no second term. The theorem holds for
+uniform weights; the paper has no bound for linear weights.
 
-The regret is exact: the value of the best fixed strategy against sigma^1 .. sigma^T minus the value of sigma^1 .. sigma^T.
-The best strategy is a best response to the exact average of the opponent's strategies (`policy/mixture.py`).
+The regret is exact: the value of the best fixed strategy against sigma^1 .. sigma^T minus the value of sigma^1 ..
+sigma^T. The best strategy is a best response to the exact average of the opponent's strategies (`policy/mixture.py`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from deepcfr.game.rules import PokerRules, most_chips
 from deepcfr.measure.exploitability import exploitability
 from deepcfr.policy.base import Policy
 from deepcfr.policy.mixture import MixturePolicy
-from deepcfr.policy.tables import TablePolicy, round_views
+from deepcfr.policy.tables import TablePolicy, canonical_hands
 from deepcfr.run.build import build_solver
 from deepcfr.run.folder import RunFolder
 from deepcfr.run.metrics import read_metrics
@@ -80,9 +80,11 @@ class Constants:
     def of(cls, rules: PokerRules) -> Constants:
         """Count the constants from the rules; suits are merged."""
         game = PokerGame(rules)
-        tree, views = game.tree, round_views(game)
+        tree, canonicals = game.tree, canonical_hands(game)
         decisions = range(tree.num_decisions)
-        counts = [sum(len(views[tree.round[n]]) for n in decisions if tree.actor[n] == player) for player in (0, 1)]
+        counts = [
+            sum(len(canonicals[tree.round[n]]) for n in decisions if tree.actor[n] == player) for player in (0, 1)
+        ]
         most = most_chips(rules.blinds, rules.raise_size, rules.max_raises) / rules.unit_chips
         return cls((counts[0], counts[1]), int(game.encoding.legal.sum(1).max()), 2 * most)
 
@@ -119,15 +121,17 @@ def arm_config(game: str, arm: Arm, seed: int) -> RunConfig:
 
 
 def arm_path(root: Path, game: str, arm: Arm, seed: int) -> Path:
-    """The run folder of a game, an arm and a seed; these take seconds to minutes, so they are the same at every budget."""
+    """The run folder of a game, an arm and a seed; these take seconds to minutes, so they are the same at every
+    budget.
+    """
     return root / NAME / game / f"{arm}-s{seed}"
 
 
 def run_theorem(root: Path, seeds: int, say: Say, arms: Sequence[Arm] = tuple(ITERATIONS)) -> None:
     """Measure every game, arm and seed into run folders, except existing ones.
 
-    A run writes its metrics at its end, so an interrupted one starts again. Raises CheckpointError for a folder with a run
-    of other settings.
+    A run writes its metrics at its end, so an interrupted one starts again. Raises CheckpointError for a folder with a
+    run of other settings.
     """
     for game, arm, seed in product(GAMES, arms, range(seeds)):
         path, config = arm_path(root, game, arm, seed), arm_config(game, arm, seed)
@@ -150,15 +154,17 @@ def _folder(path: Path, config: RunConfig) -> RunFolder:
 
 
 def measure(run: RunFolder) -> list[dict[str, Any]]:
-    """The average regrets of a run, in milli units of the game, at iterations 1, 2, 4, 8 and so on and at the last one."""
+    """The average regrets of a run, in milli units of the game, at iterations 1, 2, 4, 8 and so on and at the last
+    one.
+    """
     game = run.game()
     assert isinstance(game, PokerGame)
     config = run.config
     solver = build_solver(game, config)
     assert isinstance(solver, DeepCFR | MCCFR)
     linear = (config.solve.weighting if config.tabular else config.cfr.weighting) == "linear"
-    views = round_views(game)
-    policies, values, lines = [snapshot(solver.current_policy(), views)], [], []
+    canonicals = canonical_hands(game)
+    policies, values, lines = [snapshot(solver.current_policy(), canonicals)], [], []
     excess, start = [0.0, 0.0], time.perf_counter()
     for record in solver.iterations():
         values.append(exploitability(policies[-1]).value)
@@ -173,7 +179,7 @@ def measure(run: RunFolder) -> list[dict[str, Any]]:
             if isinstance(solver, DeepCFR):
                 line["excess_loss"] = list(excess)
             lines.append(line | {"total_nodes_touched": solver.nodes_touched, "seconds": time.perf_counter() - start})
-        policies.append(snapshot(solver.current_policy(), views))
+        policies.append(snapshot(solver.current_policy(), canonicals))
     return lines
 
 
@@ -196,12 +202,12 @@ def average_regrets(
     return [best[0] - gained, best[1] + gained]
 
 
-def snapshot(policy: Policy, views: Sequence[np.ndarray[Any, np.dtype[np.uint8]]]) -> TablePolicy:
+def snapshot(policy: Policy, canonicals: Sequence[np.ndarray[Any, np.dtype[np.uint8]]]) -> TablePolicy:
     """A copy of a policy of a small poker game as tables, which does not change while a solver continues."""
     game = policy.game
     assert isinstance(game, PokerGame)
     tables = []
-    for round_, cards in enumerate(views):
+    for round_, cards in enumerate(canonicals):
         nodes = (game.round[: game.tree.num_decisions] == round_).nonzero()[:, 0]
         rows = torch.from_numpy(cards).repeat(len(nodes), 1)
         infosets = Infosets(nodes.repeat_interleave(len(cards)), rows)

@@ -36,7 +36,7 @@ def pays(holes: npt.NDArray[np.uint8], strength: npt.NDArray[np.int32]) -> tuple
 
 @dataclass
 class Hands:
-    """Live hands in ascending order of strength, each one a view of its own."""
+    """Live hands in ascending order of strength, each one a canonical hand of its own."""
 
     holes: npt.NDArray[np.uint8]
     strength: npt.NDArray[np.int32]
@@ -138,7 +138,7 @@ def test_values_of_a_leaf_are_zero_sum(held: int) -> None:
 
 
 def test_views_stand_for_all_their_hands() -> None:
-    # on a flop of one suit the other three are alike: views of up to six hands
+    # on a flop of one suit the other three are alike: canonical hands of up to six hands
     game = PokerGame(PRESETS["fhp"])
     (board,) = [b for b in Boards(game, merge=True, keep=True).kept[1] if b.cards == (0, 4, 8)]
     assert len(board) < len(board.holes) == 1176
@@ -149,9 +149,9 @@ def test_views_stand_for_all_their_hands() -> None:
     reach = random_reach(np.random.default_rng(6), len(board))
     anyone, ahead = np.full((len(board), 1), np.nan), np.full((len(board), 1), np.nan)
     by_card = np.full((54, 1), np.nan)
-    against_range(reach[:, None], board.holes, board.view, board.group, board.example, by_card, anyone, ahead)
-    np.testing.assert_allclose(anyone[board.view, 0], fold @ reach[board.view], rtol=1e-12)
-    np.testing.assert_allclose(ahead[board.view, 0], showdown @ reach[board.view], atol=1e-9)
+    against_range(reach[:, None], board.holes, board.canonical, board.group, board.example, by_card, anyone, ahead)
+    np.testing.assert_allclose(anyone[board.canonical, 0], fold @ reach[board.canonical], rtol=1e-12)
+    np.testing.assert_allclose(ahead[board.canonical, 0], showdown @ reach[board.canonical], atol=1e-9)
 
 
 def leduc_before_the_board() -> tuple[RoundTree, Board]:
@@ -179,16 +179,16 @@ def test_leaves_are_paid_to_each_player_by_their_kind(
     strength = board_strengths(board.holes, np.array(board.cards, np.uint8), suits)
     fold, showdown = pays(board.holes, strength)
     for player in (0, 1):
-        play = RoundPass(tree, board, np.ones((2, len(tree.entries), len(board))), Scratch(dtype))
+        play = RoundPass(tree, board, np.ones((2, len(tree.roots), len(board))), Scratch(dtype))
         reach = play.rows[1 - player]
         reach[:] = rng.random(reach.shape)
         play.leaves([player])[:] = 7.0
         values = play.leaves([player])[0]
-        slots = len(tree.nodes) + np.arange(len(tree.leaf_kind))
-        theirs = reach[tree.row[1 - player, slots]][:, board.view].astype(np.float64)
+        leaf_nodes = len(tree.nodes) + np.arange(len(tree.leaf_kind))
+        theirs = reach[tree.row[1 - player, leaf_nodes]][:, board.canonical].astype(np.float64)
         by_kind = {FOLDED: theirs @ fold.T, SHOWDOWN: theirs @ showdown.T}
-        for leaf, (slot, kind) in enumerate(zip(slots, tree.leaf_kind.tolist(), strict=True)):
-            found = values[slot][board.view]
+        for leaf, (node, kind) in enumerate(zip(leaf_nodes, tree.leaf_kind.tolist(), strict=True)):
+            found = values[node][board.canonical]
             if kind == NEXT_ROUND:
                 assert (found == 7.0).all()
             else:

@@ -66,7 +66,7 @@ class Kept:
         self._kept: dict[tuple[bytes, bytes], npt.NDArray[np.floating]] = {}
 
     def __call__(self, tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
-        place = tree.nodes.tobytes(), board.view_cards.tobytes()
+        place = tree.nodes.tobytes(), board.visible_cards.tobytes()
         if place not in self._kept:
             self._kept[place] = self._ask(tree, board)
         return self._kept[place]
@@ -88,7 +88,8 @@ def play(
         return traverse_boards(boards, strategy, player, settings, 3, stream, WORKERS)
 
 
-# Exact where nothing is sampled -----------------------------------------------------------------------------------------
+# Exact where nothing is sampled
+# -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -124,11 +125,11 @@ def test_the_value_is_that_of_the_profile_and_counters_count() -> None:
     for player in (0, 1):
         found = play(boards, policy.on_board, player)
         assert found.value == pytest.approx(exact[player], abs=1e-9)
-        views = [sum(map(len, kept)) for kept in boards.kept]
+        canonicals = [sum(map(len, kept)) for kept in boards.kept]
         assert found.boards == 3
-        assert found.evaluated == sum(len(t.nodes) * v for t, v in zip(boards.rounds, views, strict=True))
+        assert found.evaluated == sum(len(t.nodes) * v for t, v in zip(boards.rounds, canonicals, strict=True))
         assert found.nodes_touched == sum(
-            (t.num_slots - len(t.exits)) * v for t, v in zip(boards.rounds, views, strict=True)
+            (t.num_nodes - len(t.round_leaves)) * v for t, v in zip(boards.rounds, canonicals, strict=True)
         )
 
 
@@ -180,7 +181,8 @@ def test_the_advantages_of_single_boards_are_those_of_every_deal_on_average(play
         np.testing.assert_allclose(means, getattr(expected, name), atol=1e-5)
 
 
-# Unbiased where boards and hands are sampled -----------------------------------------------------------------------------
+# Unbiased where boards and hands are sampled
+# -----------------------------------------------------------------------------
 
 SAMPLED = {
     "few boards": SamplingConfig(kind="public-chance", boards=3, panel=True, samples=20),
@@ -206,7 +208,7 @@ def test_values_and_recorded_hands_are_unbiased(
     rng = np.random.default_rng(2)
     chosen = rng.normal(size=(6, len(expected.keys)))  # random sums over all hands
     copies = np.array([board.copies for board in boards.kept[1] for _ in range(len(board))])
-    packed = np.concatenate([pack_cards(board.view_cards) for board in boards.kept[1]])
+    packed = np.concatenate([pack_cards(board.visible_cards) for board in boards.kept[1]])
     copies = copies[np.argsort(packed)]
     chosen = np.vstack([chosen, *(copies == c for c in np.unique(copies))])  # and over the boards of one multiplicity
     columns = np.concatenate([expected.values, expected.reach], axis=1)
@@ -335,7 +337,8 @@ def test_systematic_samples_have_the_chances_that_they_say(count: int) -> None:
     assert (abs(met / 2000 - chance) < 4 * np.sqrt(chance * (1 - chance) / 2000) + 1e-9).all()
 
 
-# The same however it is carried out --------------------------------------------------------------------------------------
+# The same however it is carried out
+# --------------------------------------------------------------------------------------
 
 
 def test_threads_change_nothing_and_a_stream_is_a_panel(flop: tuple[Boards, Kept, list[Expected]]) -> None:
@@ -355,7 +358,8 @@ def test_threads_change_nothing_and_a_stream_is_a_panel(flop: tuple[Boards, Kept
     assert not torch.equal(play(boards, strategy, 1, settings, 8).advantages[1].cards, one.advantages[1].cards)
 
 
-# What is said before it is paid ------------------------------------------------------------------------------------------
+# What is said before it is paid
+# ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("merge", [True, False])

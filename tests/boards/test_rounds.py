@@ -15,17 +15,17 @@ ROUNDS = round_trees(PokerGame(small_fhp(4, (2, 2, 1, 2), (0, 1, 1, 1), num_suit
 
 @pytest.mark.parametrize("tree", ROUNDS)
 def test_all_entries_are_the_whole_round(tree) -> None:
-    lines = tree.only(np.arange(len(tree.entries)))
+    lines = tree.only(np.arange(len(tree.roots)))
     for field in fields(tree):
         assert np.array_equal(getattr(lines.tree, field.name), getattr(tree, field.name)), field.name
     assert np.array_equal(lines.edges, np.arange(tree.num_edges))
-    assert np.array_equal(lines.exits, np.arange(len(tree.exits)))
+    assert np.array_equal(lines.round_leaves, np.arange(len(tree.round_leaves)))
 
 
 def test_parts_share_out_a_round() -> None:
     tree = ROUNDS[2]
-    parts = [tree.only(np.array(entries)) for entries in ([0, 2, 3], [1], range(4, len(tree.entries)))]
-    for name, count in (("edges", tree.num_edges), ("exits", len(tree.exits))):
+    parts = [tree.only(np.array(roots)) for roots in ([0, 2, 3], [1], range(4, len(tree.roots)))]
+    for name, count in (("edges", tree.num_edges), ("round leaves", len(tree.round_leaves))):
         assert np.array_equal(np.sort(np.concatenate([getattr(part, name) for part in parts])), np.arange(count))
     nodes = np.concatenate([part.tree.nodes for part in parts])
     assert np.array_equal(np.sort(nodes), np.sort(tree.nodes))
@@ -33,31 +33,31 @@ def test_parts_share_out_a_round() -> None:
 
 
 def test_a_part_has_the_paths_of_the_whole() -> None:
-    """From every slot of a part back to its entry lie the same public nodes and actions as in the whole round."""
+    """From every node of a part back to its round root lie the same public nodes and actions as in the whole round."""
     tree = ROUNDS[1]
-    entries = np.array([1, 3])
-    part = tree.only(entries)
-    assert np.array_equal(part.tree.nodes[part.tree.entries], tree.nodes[tree.entries[entries]])
+    roots = np.array([1, 3])
+    part = tree.only(roots)
+    assert np.array_equal(part.tree.nodes[part.tree.roots], tree.nodes[tree.roots[roots]])
     for edge, original in enumerate(part.edges):
         assert part.tree.edge_action[edge] == tree.edge_action[original]
         assert part.tree.nodes[part.tree.edge_node[edge]] == tree.nodes[tree.edge_node[original]]
-        slot, before = part.tree.edge_slot[edge], tree.edge_slot[original]
-        assert (slot < len(part.tree.nodes)) == (before < len(tree.nodes))
-        if slot < len(part.tree.nodes):
-            assert part.tree.nodes[slot] == tree.nodes[before]
+        after, before = part.tree.edge_child[edge], tree.edge_child[original]
+        assert (after < len(part.tree.nodes)) == (before < len(tree.nodes))
+        if after < len(part.tree.nodes):
+            assert part.tree.nodes[after] == tree.nodes[before]
         else:
-            leaf, whole = slot - len(part.tree.nodes), before - len(tree.nodes)
+            leaf, whole = after - len(part.tree.nodes), before - len(tree.nodes)
             assert part.tree.leaf_kind[leaf] == tree.leaf_kind[whole]
             assert (part.tree.leaf_payoff[:, leaf] == tree.leaf_payoff[:, whole]).all()
         # the acting player's reach changes along the edge, the other's does not
         actor = part.tree.actor[part.tree.edge_node[edge]]
-        assert part.tree.row[actor, slot] == part.tree.edge_row[edge]
-        assert part.tree.row[1 - actor, slot] == part.tree.row[1 - actor, part.tree.edge_node[edge]]
+        assert part.tree.row[actor, after] == part.tree.edge_row[edge]
+        assert part.tree.row[1 - actor, after] == part.tree.row[1 - actor, part.tree.edge_node[edge]]
     assert len(ROUNDS[0].only(np.array([0])).tree.nodes) == len(ROUNDS[0].nodes)
 
 
 def test_heads_up_limit_holdem_has_6378_decisions() -> None:
     trees = round_trees(PokerGame(PRESETS["hulh"]))
     assert sum(len(tree.nodes) for tree in trees) == 6378
-    part = trees[3].only(np.arange(0, len(trees[3].entries), 100))
+    part = trees[3].only(np.arange(0, len(trees[3].roots), 100))
     assert len(part.tree.nodes) == 6 * 10

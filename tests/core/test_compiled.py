@@ -1,4 +1,4 @@
-"""Compiled kernels where the package's folder cannot be written: kept elsewhere, or compiled anew."""
+"""Compiled kernels where the package's folder cannot be written: kept elsewhere, or compiled again."""
 
 from pathlib import Path
 

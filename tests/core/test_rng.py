@@ -1,4 +1,6 @@
-"""Streams of random numbers: each depends on its address and nothing else, is uniform, and is unrelated to the others."""
+"""Streams of random numbers: each depends on its address and nothing else, is uniform, and is unrelated to the
+others.
+"""
 
 import subprocess
 import sys
@@ -123,7 +125,7 @@ def test_numbers_never_change_between_versions() -> None:
 
 
 def test_keys_never_change_between_versions_and_processes() -> None:
-    # checkpoints are resumed with streams derived anew, so these values are part of the file format
+    # checkpoints are resumed with streams derived again, so these values are part of the file format
     assert key(0) == 0x490A32D6978C23C8
     assert key(0, "deal", 1, 0) == 0xD1D99B600E2D9E2C
     code = "from deepcfr.core.rng import key; print(key(0, 'deal', 1, 0))"

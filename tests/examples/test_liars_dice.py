@@ -55,7 +55,7 @@ def test_random_games_go_as_openspiels(name: str) -> None:
         state, at = game.spiel_game.new_initial_state(), torch.tensor([row])
         node = game.start(deals)[at]
         for player in (0, 1):
-            for face in deals.views[row, player, 0].tolist():
+            for face in deals.visible_cards[row, player, 0].tolist():
                 state.apply_action(face)
         assert game.deals_before[node].tolist() == [len(state.history())]
         while not state.is_terminal():
@@ -63,7 +63,7 @@ def test_random_games_go_as_openspiels(name: str) -> None:
             assert torch.nonzero(game.legal[node[0]])[:, 0].tolist() == state.legal_actions()
             seen = game.infoset_of(state, state.current_player())
             assert seen.node.tolist() == game.infoset[node].tolist()
-            assert torch.equal(seen.cards, deals.views[at, state.current_player(), 0])
+            assert torch.equal(seen.cards, deals.visible_cards[at, state.current_player(), 0])
             action = chance.choice(state.legal_actions())
             node = game.step(node, torch.tensor([action]), at, deals)
             state.apply_action(action)

@@ -1,4 +1,6 @@
-"""Regret beside its bound: terms worked out by hand, regret against its definition, and a table of what was measured."""
+"""Regret beside its bound: terms worked out by hand, regret against its definition, and a table of what was
+measured.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from deepcfr.game.poker import PokerGame
 from deepcfr.game.presets import load_rules
 from deepcfr.measure.exploitability import exploitability
 from deepcfr.policy.base import UniformPolicy
-from deepcfr.policy.tables import round_views
+from deepcfr.policy.tables import canonical_hands
 from deepcfr.run.folder import RunFolder
 from deepcfr.solve.deep_cfr import DeepCFR
 from deepcfr.solve.mccfr import MCCFR
@@ -53,7 +55,7 @@ def test_the_terms_are_worked_out_by_hand() -> None:
 
 def test_average_regrets_sum_to_the_nash_conv_of_the_average() -> None:
     solver = MCCFR(KUHN, arm_config("kuhn", "mccfr", 0).solve, seed=3)  # type: ignore[union-attr]
-    views = round_views(KUHN)
+    views = canonical_hands(KUHN)
     policies, values = [], []
     for record in solver.iterations():
         policies.append(snapshot(solver.current_policy(), views))
@@ -81,7 +83,7 @@ def test_a_snapshot_stays_while_the_solver_goes_on() -> None:
     solver = MCCFR(KUHN, arm_config("kuhn", "mccfr", 0).solve, seed=3)  # type: ignore[union-attr]
     steps = solver.iterations()
     next(steps)
-    views = round_views(KUHN)
+    views = canonical_hands(KUHN)
     kept = snapshot(solver.current_policy(), views)
     before = [table.clone() for table in kept.tables]
     assert exploitability(kept).nash_conv == pytest.approx(exploitability(solver.current_policy()).nash_conv)

@@ -112,7 +112,7 @@ def test_a_table_keeps_its_strategy_in_both_forms(suits: str) -> None:
     np.testing.assert_allclose(rows[0], rows[1])
     assert exploitability(there).nash_conv == pytest.approx(Enumeration(table).nash_conv())
     nodes = np.flatnonzero(game.tree.round[: game.tree.num_decisions] == 1)
-    seen = game.views_of(np.array([[0], [3], [5]], np.uint8), (2,))
+    seen = game.visible_cards(np.array([[0], [3], [5]], np.uint8), (2,))
     plain = Policy.on_hands(there, nodes, seen)  # through `probabilities`
     np.testing.assert_array_equal(there.on_hands(nodes, seen), plain)
 
@@ -183,7 +183,7 @@ def test_a_computed_node_is_the_game_that_is_listed() -> None:
     np.testing.assert_array_equal(same.chips(game.computed), game.chips(every))
     np.testing.assert_array_equal(same.place(nodes), game.place(torch.from_numpy(every)))
     deals = game.deal(50, 3)
-    assert torch.equal(deals.views, same.deal(50, 3).views)
+    assert torch.equal(deals.visible_cards, same.deal(50, 3).visible_cards)
     row, before, action = game.paths(np.arange(game.tree.num_nodes))
     there = np.lexsort((before, row))
     paths = same.paths(game.computed)

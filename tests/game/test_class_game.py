@@ -1,4 +1,6 @@
-"""Games written as classes: listed from their deals, named `module:Class`, with exact values and mistakes in sentences."""
+"""Games written as classes: listed from their deals, named `module:Class`, with exact values and mistakes in
+sentences.
+"""
 
 from __future__ import annotations
 
@@ -152,11 +154,11 @@ def listing(change: str) -> Any:
     elif change == "fewer":
         chance = chance[1:]
     elif change == "missing":  # one card never
-        kept = (deals.views[:, 0, 0, 0] != 0).nonzero()[:, 0]
-        deals = Deals(deals.traversal[kept], deals.views[kept], deals.hidden[kept.numpy()])
+        kept = (deals.visible_cards[:, 0, 0, 0] != 0).nonzero()[:, 0]
+        deals = Deals(deals.traversal[kept], deals.visible_cards[kept], deals.hidden[kept.numpy()])
         chance = torch.full((len(kept),), 1 / len(kept))
     elif change == "twice as often":
-        chance = torch.where(deals.views[:, 0, 0, 0] == 0, 2 * chance, chance)
+        chance = torch.where(deals.visible_cards[:, 0, 0, 0] == 0, 2 * chance, chance)
         chance = chance / chance.sum()
     return Leduc(deals=lambda: (deals, chance))
 

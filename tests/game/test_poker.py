@@ -34,14 +34,15 @@ def random_cards(rules: PokerRules, count: int, seed: int) -> Cards:
 
 
 def dealt(game: PokerGame, deals: Deals) -> npt.NDArray[np.int64]:
-    """Both hands and the board of every deal of a raw game, [B, cards], read from the views of the last round."""
-    views = deals.views[:, :, -1].long().numpy()
+    """Both hands and the board of every deal of a raw game, [B, cards], read from the hands of the last round."""
+    canonicals = deals.visible_cards[:, :, -1].long().numpy()
     hole = game.rules.hole_cards
-    assert np.array_equal(views[:, 0, hole:], views[:, 1, hole:])
-    return np.concatenate([views[:, 0, :hole], views[:, 1]], axis=1)
+    assert np.array_equal(canonicals[:, 0, hole:], canonicals[:, 1, hole:])
+    return np.concatenate([canonicals[:, 0, :hole], canonicals[:, 1]], axis=1)
 
 
-# Deals. -----------------------------------------------------------------------------------------------------------------
+# Deals.
+# -----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", list(PRESETS))
@@ -90,24 +91,25 @@ def test_a_traversal_has_the_same_deal_in_any_chunking(game: PokerGame) -> None:
     for size in (1, 7, 64):
         chunks = [game.deal(min(size, 140 - first), stream=5, first=first) for first in range(40, 140, size)]
         assert torch.equal(torch.cat([chunk.traversal for chunk in chunks]), whole.traversal)
-        assert torch.equal(torch.cat([chunk.views for chunk in chunks]), whole.views)
+        assert torch.equal(torch.cat([chunk.visible_cards for chunk in chunks]), whole.visible_cards)
         assert torch.equal(torch.cat([chunk.hidden for chunk in chunks]), whole.hidden)
 
 
 def test_streams_and_traversals_have_different_deals() -> None:
-    views = RAW["hulh"].deal(1000, stream=6).views
-    assert len(torch.unique(views, dim=0)) == 1000
-    assert not torch.equal(views, RAW["hulh"].deal(1000, stream=7).views)
+    canonicals = RAW["hulh"].deal(1000, stream=6).visible_cards
+    assert len(torch.unique(canonicals, dim=0)) == 1000
+    assert not torch.equal(canonicals, RAW["hulh"].deal(1000, stream=7).visible_cards)
 
 
-# What players see. ------------------------------------------------------------------------------------------------------
+# What players see.
+# ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", list(PRESETS))
 def test_raw_views_are_the_own_hand_and_the_board_so_far(name: str) -> None:
     rules = PRESETS[name]
     cards = random_cards(rules, 50, seed=1)
-    views = RAW[name].deals_of(cards).views.tolist()
+    canonicals = RAW[name].deals_of(cards).visible_cards.tolist()
     for row, deal in enumerate(cards.tolist()):
         board = deal[2 * rules.hole_cards :]
         for player in (0, 1):
@@ -116,7 +118,7 @@ def test_raw_views_are_the_own_hand_and_the_board_so_far(name: str) -> None:
             for round_, size in enumerate(rules.board_cards):
                 seen = seen + sorted(board[start : start + size])
                 start += size
-                assert views[row][player][round_] == seen + [NO_CARD] * (rules.hole_cards + len(board) - len(seen))
+                assert canonicals[row][player][round_] == seen + [NO_CARD] * (rules.hole_cards + len(board) - len(seen))
 
 
 @EVERY_GAME
@@ -124,7 +126,7 @@ def test_views_tell_nothing_of_the_opponents_hand_or_of_cards_to_come(game: Poke
     rules = game.rules
     deck = np.random.default_rng(2).random((200, rules.num_cards)).argsort(axis=1).astype(np.uint8)
     slots, hole = 2 * rules.hole_cards + sum(rules.board_cards), rules.hole_cards
-    views = game.deals_of(deck[:, :slots].copy()).views
+    canonicals = game.deals_of(deck[:, :slots].copy()).visible_cards
     known = 2 * hole
     for round_, size in enumerate(rules.board_cards):
         known += size
@@ -136,7 +138,7 @@ def test_views_tell_nothing_of_the_opponents_hand_or_of_cards_to_come(game: Poke
             other = deck.copy()
             other[:, ~mine] = deck[:, ~mine][:, ::-1]
             assert torch.equal(
-                game.deals_of(other[:, :slots].copy()).views[:, player, round_], views[:, player, round_]
+                game.deals_of(other[:, :slots].copy()).visible_cards[:, player, round_], canonicals[:, player, round_]
             )
 
 
@@ -147,10 +149,10 @@ def test_renaming_suits_changes_raw_views_only(name: str) -> None:
     deals, raw = CANONICAL[name].deals_of(cards), RAW[name].deals_of(cards)
     for renaming in suit_permutations(rules.num_ranks, rules.num_suits)[1:]:
         renamed = CANONICAL[name].deals_of(renaming[cards])
-        assert torch.equal(renamed.views, deals.views)
+        assert torch.equal(renamed.visible_cards, deals.visible_cards)
         assert torch.equal(renamed.hidden, deals.hidden)
         raw_renamed = RAW[name].deals_of(renaming[cards])
-        assert (raw_renamed.views != raw.views).flatten(1).any(1).float().mean() > 0.5
+        assert (raw_renamed.visible_cards != raw.visible_cards).flatten(1).any(1).float().mean() > 0.5
         assert torch.equal(raw_renamed.hidden, raw.hidden)
 
 
@@ -164,7 +166,8 @@ def test_infosets_are_those_of_the_acting_player_and_round() -> None:
     assert found.cards.tolist() == [[0, NO_CARD], [3, NO_CARD], [4, 2]]
 
 
-# Playouts. --------------------------------------------------------------------------------------------------------------
+# Playouts.
+# --------------------------------------------------------------------------------------------------------------
 
 
 def random_playouts(game: PokerGame, deals: Deals, seed: int) -> list[list[tuple[int, int]]]:
@@ -266,7 +269,7 @@ def test_exchanging_the_hands_exchanges_win_and_loss(game: PokerGame) -> None:
     cards = random_cards(game.rules, 300, seed=8)
     swapped = np.concatenate([cards[:, hole : 2 * hole], cards[:, :hole], cards[:, 2 * hole :]], axis=1)
     deals, exchanged = game.deals_of(cards), game.deals_of(swapped)
-    assert torch.equal(exchanged.views, deals.views.flip(1))
+    assert torch.equal(exchanged.visible_cards, deals.visible_cards.flip(1))
     rows = torch.arange(300)
     showdown = int(np.flatnonzero(game.tree.ended == 2)[-1])
     nodes = torch.full((300,), showdown)
@@ -275,7 +278,8 @@ def test_exchanging_the_hands_exchanges_win_and_loss(game: PokerGame) -> None:
     assert set(payoff.abs().tolist()) <= {0.0, game.tree.chips[showdown, 0] / game.rules.unit_chips}
 
 
-# The contract. ----------------------------------------------------------------------------------------------------------
+# The contract.
+# ----------------------------------------------------------------------------------------------------------
 
 
 @EVERY_GAME
@@ -327,7 +331,7 @@ def broken_games() -> list[tuple[str, PokerGame]]:
         ("must belong to one player", altered(kuhn, infoset=replaced(kuhn.infoset, 1, 0))),
         ("node_features must be finite", altered(game, encoding=features)),
         ("in any chunking", altered(game, deal=lambda count, stream, first=0: game.deal(count, stream + first))),
-        ("views must be", altered(game, deal=lambda *args, **options: kuhn.deal(*args, **options))),
+        ("visible_cards must be", altered(game, deal=lambda *args, **options: kuhn.deal(*args, **options))),
         ("a playout does not end", altered(game, step=lambda node, *_: node)),
         ("step() must lead to a node", altered(game, step=lambda node, *_: node + 10_000)),
         ("step() must lead to a node", altered(game, step=lambda node, *_: node * 0 - 1)),

@@ -62,10 +62,10 @@ class Enumeration:
         assert isinstance(game, PokerGame)
         self.game, self.deals = game, game.deals_of(every_deal(game))
         rows = torch.arange(len(self.deals))
-        self.views = self.deals.views.numpy()
+        self.visible_cards = self.deals.visible_cards.numpy()
         self.sigma: list[npt.NDArray[np.float64]] = []
         for node in range(game.tree.num_decisions):
-            cards = self.deals.views[:, game.tree.actor[node], game.tree.round[node]]
+            cards = self.deals.visible_cards[:, game.tree.actor[node], game.tree.round[node]]
             infosets = Infosets(torch.full_like(rows, node), cards)
             self.sigma.append(policy.probabilities(infosets).double().numpy())
         self.payoff = {
@@ -88,7 +88,7 @@ class Enumeration:
                 self._value(player, best, child, rows, weight * self.sigma[node][rows, action])
                 for action, child in children
             )
-        _, group = np.unique(self.views[rows, player, tree.round[node]], axis=0, return_inverse=True)
+        _, group = np.unique(self.visible_cards[rows, player, tree.round[node]], axis=0, return_inverse=True)
         return sum(
             max(self._value(player, best, child, rows[group == g], weight[group == g]) for _, child in children)
             for g in range(group.max() + 1)

@@ -12,7 +12,7 @@ from deepcfr.buckets.buckets import round_classes
 from deepcfr.core.errors import GameError
 from deepcfr.game.betting import build_tree
 from deepcfr.game.rules import PRESETS, most_chips, most_raises
-from deepcfr.measure.limits import refusal
+from deepcfr.measure.limits import too_many_boards
 
 FHP = PRESETS["fhp"]
 
@@ -91,7 +91,7 @@ def test_the_small_cousin_differs_from_flop_holdem_by_its_deck_only() -> None:
     assert nodes == [8, 70]
     assert 25 * nodes[0] + 7_760 * nodes[1] == 543_400
     assert count_boards(mini, merge=False)[-1] == 1_140
-    assert refusal(mini) is None
+    assert too_many_boards(mini) is None
 
 
 def test_symbols_default_to_the_lowest_cards() -> None:

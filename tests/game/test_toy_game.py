@@ -1,4 +1,6 @@
-"""A game without cards that is no poker, written against the `Game` contract: checked, solved, and broken in many ways."""
+"""A game without cards that is no poker, written against the `Game` contract: checked, solved, and broken in many
+ways.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,8 +38,8 @@ NODES = [
 class Bluff:
     """Player 0 alone sees whether it is strong or weak, one time in two each, and passes or bets two into a pot of two.
 
-    A strong player 0 wins the showdown. In the only equilibrium it always bets when strong and one time in two when weak,
-    player 1 calls one time in two, and the game is worth 1/2 to player 0.
+    A strong player 0 wins the showdown. In the only equilibrium it always bets when strong and one time in two when
+    weak, player 1 calls one time in two, and the game is worth 1/2 to player 0.
     """
 
     name, unit, milli_unit, device = "bluff", "antes", "mA/g", "cpu"
@@ -190,8 +192,8 @@ def with_card(game: Bluff) -> None:
     original = game.deal
 
     def deal(count: int, stream: int, first: int = 0) -> Deals:
-        views = (torch.arange(count) % 3).to(torch.uint8)[:, None, None, None].expand(count, 2, 1, 1)
-        return replace(original(count, stream, first), views=views)
+        canonicals = (torch.arange(count) % 3).to(torch.uint8)[:, None, None, None].expand(count, 2, 1, 1)
+        return replace(original(count, stream, first), visible_cards=canonicals)
 
     game.deal = deal  # type: ignore[method-assign]
 
@@ -227,11 +229,17 @@ CAUGHT: dict[str, tuple[Callable[[Bluff], None], str]] = {
     ),
     "features not a number": (encoded(node_features=put((1, 0), torch.nan)), "node_features must be finite"),
     "features infinite": (encoded(node_features=put((1, 0), torch.inf)), "node_features must be finite"),
-    "views of one player": (dealt(lambda d: replace(d, views=d.views[:, :1])), "views must be"),
-    "views of no round": (dealt(lambda d: replace(d, views=d.views[:, :, :0])), "views must be"),
-    "views of too few deals": (dealt(lambda d: replace(d, views=d.views[:-1])), "views must be"),
-    "views of too few cards": (encoded(card_groups=lambda _: (2,)), "views must be"),
-    "rounds without views": (replaced(round=put(2, 1)), "views must be"),
+    "views of one player": (dealt(lambda d: replace(d, visible_cards=d.visible_cards[:, :1])), "visible_cards must be"),
+    "views of no round": (
+        dealt(lambda d: replace(d, visible_cards=d.visible_cards[:, :, :0])),
+        "visible_cards must be",
+    ),
+    "views of too few deals": (
+        dealt(lambda d: replace(d, visible_cards=d.visible_cards[:-1])),
+        "visible_cards must be",
+    ),
+    "views of too few cards": (encoded(card_groups=lambda _: (2,)), "visible_cards must be"),
+    "rounds without views": (replaced(round=put(2, 1)), "visible_cards must be"),
     "deals by place": (with_card, "the same deal in any chunking"),
     "step below the nodes": (replaced(child=put((1, BET), -1)), "step() must lead to a node"),
     "step beyond the nodes": (replaced(child=put((1, BET), 10)), "step() must lead to a node"),
@@ -251,8 +259,14 @@ LATE: dict[str, tuple[Callable[[Bluff], None], str]] = {
         dealt(lambda d: replace(d, traversal=d.traversal.float())),
         "traversal must be int64",
     ),
-    "views of the wrong type": (dealt(lambda d: replace(d, views=d.views.long())), "views must be uint8"),
-    "views without cards": (dealt(lambda d: replace(d, views=d.views.sum(-1).byte())), "views must be uint8"),
+    "views of the wrong type": (
+        dealt(lambda d: replace(d, visible_cards=d.visible_cards.long())),
+        "visible_cards must be uint8",
+    ),
+    "views without cards": (
+        dealt(lambda d: replace(d, visible_cards=d.visible_cards.sum(-1).byte())),
+        "visible_cards must be uint8",
+    ),
     "outcomes by place": (
         dealt(lambda d: replace(d, hidden=torch.arange(len(d)) % 2)),
         "the same outcome in any chunking",
@@ -301,7 +315,7 @@ def test_all_breaches_of_one_kind_are_reported_together() -> None:
 
 def card_beyond_the_deck(game: Bluff) -> None:
     game.encoding = replace(game.encoding, card_groups=(1,), num_ranks=3, num_suits=1)
-    dealt(lambda d: replace(d, views=torch.full((len(d), 2, 1, 1), 77, dtype=torch.uint8)))(game)
+    dealt(lambda d: replace(d, visible_cards=torch.full((len(d), 2, 1, 1), 77, dtype=torch.uint8)))(game)
 
 
 UNSEEN: dict[str, Callable[[Bluff], None]] = {

@@ -68,7 +68,7 @@ def test_hands_are_those_of_the_game() -> None:
             features = game.encoding.node_features[game.infoset[node]][0].numpy()
             np.testing.assert_array_equal(shown["observation"][: len(features)], features)
             cards = shown["observation"][len(features) :].reshape(-1, 6)
-            view = deals.views[hand, int(game.actor[node]), int(game.round[node])].tolist()
+            view = deals.visible_cards[hand, int(game.actor[node]), int(game.round[node])].tolist()
             assert [int(slot.argmax()) if slot.any() else 255 for slot in cards] == view
             action = int(random.choice(np.flatnonzero(shown["action_mask"])))
             env.step(action)
@@ -96,7 +96,7 @@ def test_an_agent_acts_in_the_environment_of_its_game() -> None:
     row = env.strategy(agent.policy)
     assert row.sum() == pytest.approx(1)
     assert (row > 0).sum() <= env.observe(env.agent_selection)["action_mask"].sum()
-    hand = env._deals.views[0, 0, 0].tolist()
+    hand = env._deals.visible_cards[0, 0, 0].tolist()
     name = ("Jc", "Jd", "Qc", "Qd", "Kc", "Kd")[hand[0]]
     assert row[row > 0].tolist() == pytest.approx([share for share in agent.act(name).values() if share > 0])
     with pytest.raises(GameError, match="The policy plays kuhn, and the environment leduc"):

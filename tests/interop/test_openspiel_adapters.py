@@ -24,7 +24,7 @@ from deepcfr.interop.openspiel import from_openspiel, to_openspiel, to_openspiel
 from deepcfr.measure.exploitability import exploitability, tree_exploitability
 from deepcfr.policy.base import Policy, UniformPolicy
 from deepcfr.policy.styles import scripted_policy
-from deepcfr.policy.tables import TablePolicy, TreePolicy, round_views, table_of
+from deepcfr.policy.tables import TablePolicy, TreePolicy, canonical_hands, table_of
 from openspiel_poker import openspiel_infosets, openspiel_policy, small_fhp
 from openspiel_policies import from_poker, to_tabular_policy
 
@@ -69,7 +69,9 @@ def test_policies_go_to_openspiel_and_back(name: str) -> None:
 
 @pytest.mark.parametrize("name", GAMES[:2])
 def test_openspiels_own_tabulation_is_the_same_policy(name: str) -> None:
-    """OpenSpiel lists the states by itself, and its table answers for every history, not only the first of an infoset."""
+    """OpenSpiel lists the states by itself, and its table answers for every history, not only the first of an
+    infoset.
+    """
     game = load_openspiel_game(name)
     policy = random_policy(game)
     theirs = to_openspiel(policy).to_tabular()
@@ -132,7 +134,7 @@ def random_poker_policy(name: str, suits: Suits) -> TablePolicy:
     game = load_game(name, suits)
     assert isinstance(game, PokerGame)
     random, tables = np.random.default_rng(5), []
-    for round_, views in enumerate(round_views(game)):
+    for round_, views in enumerate(canonical_hands(game)):
         legal = game.tree.legal[: game.tree.num_decisions][game.tree.round[: game.tree.num_decisions] == round_]
         table = random.random((len(legal), len(views), legal.shape[1])) * legal[:, None]
         tables.append(table / table.sum(2, keepdims=True))

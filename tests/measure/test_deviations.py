@@ -30,7 +30,7 @@ from deepcfr.measure.deviations import (
 )
 from deepcfr.measure.exploitability import exploitability
 from deepcfr.policy.base import UniformPolicy
-from deepcfr.policy.tables import TablePolicy, round_views
+from deepcfr.policy.tables import TablePolicy, canonical_hands
 from deepcfr.search.spot import Spot
 from openspiel_poker import small_fhp
 
@@ -61,9 +61,9 @@ def random_policy(rules: PokerRules, suits: Suits, seed: int) -> TablePolicy:
     game = PokerGame(rules, suits)
     rounds = game.tree.round[: game.tree.num_decisions]
     tables = []
-    for round_, views in enumerate(round_views(game)):
+    for round_, canonicals in enumerate(canonical_hands(game)):
         legal = game.tree.legal[: game.tree.num_decisions][rounds == round_]
-        shape = (len(legal), len(views), legal.shape[1])
+        shape = (len(legal), len(canonicals), legal.shape[1])
         weights = (rng.exponential(size=shape) * (rng.random(shape) < 0.8) + 1e-9) * legal[:, None, :]
         tables.append(weights / weights.sum(axis=2, keepdims=True))
     return TablePolicy(game, tables)
@@ -97,7 +97,9 @@ def all_deals(rules: PokerRules) -> npt.NDArray[np.uint8]:
 
 
 class Reference:
-    """A game as the list of its deals: expectations are plain means, and infosets are compared by sums over their deals."""
+    """A game as the list of its deals: expectations are plain means, and infosets are compared by sums over their
+    deals.
+    """
 
     def __init__(self, policy: TablePolicy) -> None:
         self.game: PokerGame = policy.game
@@ -128,8 +130,8 @@ class Reference:
         if actor == TERMINAL:
             payoff = self.game.payoff(torch.full_like(self.rows, node), self.rows, self.deals).double().numpy()
             return payoff if player == 0 else -payoff
-        view = self.deals.views[:, actor, self.game.tree.round[node]]
-        sigma = self.policy.probabilities(Infosets(torch.full_like(self.rows, node), view)).numpy()
+        canonical = self.deals.visible_cards[:, actor, self.game.tree.round[node]]
+        sigma = self.policy.probabilities(Infosets(torch.full_like(self.rows, node), canonical)).numpy()
         legal = np.flatnonzero(self.game.tree.legal[node])
         below = np.stack(
             [
@@ -149,7 +151,8 @@ class Reference:
         return below[sums.argmax(axis=0)[infoset], np.arange(len(infoset))]
 
 
-# The definition. --------------------------------------------------------------------------------------------------------
+# The definition.
+# --------------------------------------------------------------------------------------------------------
 
 
 def kuhn_value(policy: TablePolicy, player: int, pure: dict[tuple[int, int], int]) -> float:
@@ -166,8 +169,8 @@ def kuhn_value(policy: TablePolicy, player: int, pure: dict[tuple[int, int], int
                 payoff = float(policy.game.payoff(torch.tensor([node]), torch.tensor([0]), deals))
                 total += chance * (payoff if player == 0 else -payoff)
                 continue
-            view = deals.views[:, actor, 0]
-            sigma = policy.probabilities(Infosets(torch.tensor([node]), view))[0].tolist()
+            canonical = deals.visible_cards[:, actor, 0]
+            sigma = policy.probabilities(Infosets(torch.tensor([node]), canonical))[0].tolist()
             if actor == player and (node, cards[actor]) in pure:
                 sigma = np.eye(3)[pure[node, cards[actor]]].tolist()
             lines += [(int(tree.child[node, a]), chance * sigma[a]) for a in np.flatnonzero(tree.legal[node])]
@@ -202,7 +205,8 @@ def test_gains_at_random_sets_are_those_of_a_deal_by_deal_reference(rules: Poker
     np.testing.assert_allclose(gains(policy, masks), expected, rtol=1e-9, atol=1e-9)
 
 
-# What sets must obey. ---------------------------------------------------------------------------------------------------
+# What sets must obey.
+# ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rules", GAMES, ids=lambda rules: rules.name)
@@ -245,7 +249,8 @@ def test_a_set_counts_for_the_player_who_acts_there() -> None:
     assert found[1, 1] == pytest.approx(found[1, 2])
 
 
-# Kinds of decisions. ----------------------------------------------------------------------------------------------------
+# Kinds of decisions.
+# ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -320,7 +325,8 @@ def test_deviations_are_in_thousandths_and_say_where() -> None:
     assert deviations(policy, []) == []
 
 
-# Refusals. --------------------------------------------------------------------------------------------------------------
+# Refusals.
+# --------------------------------------------------------------------------------------------------------------
 
 
 def test_games_without_boards_and_games_out_of_reach_are_refused() -> None:

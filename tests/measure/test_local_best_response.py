@@ -73,7 +73,8 @@ def solved(rules: PokerRules, iterations: int) -> Policy:
     return solver.average_policy()
 
 
-# A plain player of single deals ----------------------------------------------------------------------------------------
+# A plain player of single deals
+# ----------------------------------------------------------------------------------------
 
 
 class PlainResponder:
@@ -121,7 +122,7 @@ class PlainResponder:
         return int(ours > other) - int(ours < other)
 
     def _probabilities(self, node: int, hand: tuple[int, ...], seen: tuple[int, ...]) -> list[float]:
-        cards = self.game.views_of(np.array([hand], np.uint8), seen)
+        cards = self.game.visible_cards(np.array([hand], np.uint8), seen)
         row = self.policy.probabilities(Infosets(torch.tensor([node]), torch.from_numpy(cards)))
         return [float(p) for p in row[0]]
 
@@ -198,7 +199,8 @@ def test_where_it_may_not_call_in_other_rounds_it_raises() -> None:
     assert result.seats == pytest.approx([PlainResponder(policy, seat, (1,)).gain() for seat in (0, 1)], abs=1e-6)
 
 
-# A lower bound ---------------------------------------------------------------------------------------------------------
+# A lower bound
+# ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module", params=[LEDUC, MINI], ids=["leduc", "fhp-mini"])
@@ -223,8 +225,9 @@ def test_it_gains_no_more_than_a_best_response(rules: PokerRules, kind: str) -> 
         assert gain <= most + 1e-6
     assert exact.mean <= best.exploitability + 1e-6
     sampled = local_best_response(policy, 10, seed=1)
-    # It gains all that there is from who always calls, and nearly all from a solution. Estimates of that are too high half
-    # of the time, and above their interval in one case of forty, so twice the interval is what ten boards must keep to.
+    # It gains all that there is from who always calls, and nearly all from a solution. Estimates of that are too high
+    # half of the time, and above their interval in one case of forty, so twice the interval is what ten boards must
+    # keep to.
     for gain, margin, most in zip(sampled.seats, sampled.seat_intervals, best.best_response_values, strict=True):
         assert gain - 2 * margin <= most
     assert sampled.mean - 2 * sampled.interval <= best.exploitability
@@ -242,7 +245,8 @@ def test_it_always_raises_who_always_folds(rules: PokerRules) -> None:
     assert result.seats == pytest.approx((blinds[1], blinds[0]), abs=1e-6)
 
 
-# Sampled boards --------------------------------------------------------------------------------------------------------
+# Sampled boards
+# --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("lines", [None, 3])
@@ -277,7 +281,8 @@ def test_threads_change_nothing() -> None:
     assert timeless(12, 1).mean != local_best_response(policy, 12, 4).mean
 
 
-# Checking down ---------------------------------------------------------------------------------------------------------
+# Checking down
+# ---------------------------------------------------------------------------------------------------------
 
 
 def by_enumeration(game: PokerGame, board: tuple[int, ...], mine: Sequence[int], reach: dict[bytes, float]) -> float:
@@ -307,8 +312,10 @@ def test_checking_down_is_worth_what_dealing_all_cards_says(round_: int) -> None
         mine = board.holes[board.example[u]].tolist()
         apart = ~np.isin(board.holes, mine).any(axis=1)
         for k in range(3):
-            by_hand = {h.tobytes(): reach[k, view] for h, view in zip(board.holes, board.view, strict=True)}
-            assert anyone[k, u] == pytest.approx(reach[k, board.view[apart]].sum(), abs=1e-9)
+            by_hand = {
+                h.tobytes(): reach[k, canonical] for h, canonical in zip(board.holes, board.canonical, strict=True)
+            }
+            assert anyone[k, u] == pytest.approx(reach[k, board.canonical[apart]].sum(), abs=1e-9)
             assert ahead[k, u] == pytest.approx(by_enumeration(game, board.cards, mine, by_hand), abs=1e-6)
 
 
@@ -355,7 +362,8 @@ def test_a_sample_of_runouts_is_near_all_of_them(monkeypatch: pytest.MonkeyPatch
     assert np.abs(counts / len(runouts) - 3 / 18).max() < 0.02
 
 
-# Refusals and the command line -----------------------------------------------------------------------------------------
+# Refusals and the command line
+# -----------------------------------------------------------------------------------------
 
 
 def test_what_cannot_be_is_refused_in_a_sentence() -> None:

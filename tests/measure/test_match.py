@@ -18,7 +18,7 @@ from deepcfr.interop.openspiel import openspiel_game
 from deepcfr.measure.exploitability import exploitability
 from deepcfr.measure.match import Match, exact_match, sampled_match
 from deepcfr.policy.base import Policy, UniformPolicy
-from deepcfr.policy.tables import RangePolicy, TablePolicy, TreePolicy, round_views
+from deepcfr.policy.tables import RangePolicy, TablePolicy, TreePolicy, canonical_hands
 from deepcfr.solve.vector_cfr import VectorCFR
 from openspiel_poker import openspiel_infosets, openspiel_policy, small_fhp
 from openspiel_policies import to_tabular_policy
@@ -43,9 +43,11 @@ def random_policy(rules: PokerRules, seed: int, suits: Suits = "canonical") -> T
     rng = np.random.default_rng(seed)
     game = PokerGame(rules, suits)
     tables = []
-    for round_, views in enumerate(round_views(game)):
+    for round_, canonicals in enumerate(canonical_hands(game)):
         legal = game.tree.legal[: game.tree.num_decisions][game.tree.round[: game.tree.num_decisions] == round_]
-        weights = rng.exponential(size=(len(legal), len(views), 3)) * (rng.random((len(legal), len(views), 3)) < 0.8)
+        weights = rng.exponential(size=(len(legal), len(canonicals), 3)) * (
+            rng.random((len(legal), len(canonicals), 3)) < 0.8
+        )
         weights = (weights + 1e-9) * legal[:, None, :]
         tables.append(weights / weights.sum(axis=2, keepdims=True))
     return TablePolicy(game, tables)
@@ -79,7 +81,8 @@ def seats_by_openspiel(first: Policy, second: Policy) -> list[float]:
     return [1000 * value / rules.unit_chips for value in values]
 
 
-# Exact matches ----------------------------------------------------------------------------------------------------------
+# Exact matches
+# ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("suits", ["canonical", "raw"])
@@ -132,11 +135,11 @@ def as_table(policy: RangePolicy) -> TablePolicy:
     """A solver's policy as a table, by asking for all of its infosets one by one."""
     game = policy.game
     tables = []
-    for round_, views in enumerate(round_views(game)):
+    for round_, canonicals in enumerate(canonical_hands(game)):
         nodes = (game.round[: game.tree.num_decisions] == round_).nonzero()[:, 0]
-        cards = torch.from_numpy(views).repeat(len(nodes), 1)
-        rows = policy.probabilities(Infosets(nodes.repeat_interleave(len(views)), cards))
-        tables.append(rows.double().reshape(len(nodes), len(views), -1).numpy())
+        cards = torch.from_numpy(canonicals).repeat(len(nodes), 1)
+        rows = policy.probabilities(Infosets(nodes.repeat_interleave(len(canonicals)), cards))
+        tables.append(rows.double().reshape(len(nodes), len(canonicals), -1).numpy())
     return TablePolicy(game, tables)
 
 
@@ -169,7 +172,8 @@ def test_policies_of_openspiels_games_gain_what_openspiel_says(name: str) -> Non
     assert exact_match(first, first).seats == pytest.approx((value, -value))
 
 
-# Sampled matches --------------------------------------------------------------------------------------------------------
+# Sampled matches
+# --------------------------------------------------------------------------------------------------------
 
 
 def within(sampled: Match, exact: Match, errors: float) -> bool:
@@ -243,13 +247,16 @@ def test_the_interval_covers_the_exact_value_about_as_often_as_it_says() -> None
     assert np.mean([match.interval for match in matches]) == pytest.approx(1.96 * spread, rel=0.13)
 
 
-# Other games, and refusals ----------------------------------------------------------------------------------------------
+# Other games, and refusals
+# ----------------------------------------------------------------------------------------------
 
 HEADS, TAILS, SECRET, GUESS = 0, 1, 0, 1
 
 
 class Pennies:
-    """Player 0 hides heads or tails, player 1 guesses and loses 1 if right; player 0 always gains 2 on every other deal."""
+    """Player 0 hides heads or tails, player 1 guesses and loses 1 if right; player 0 always gains 2 on every other
+    deal.
+    """
 
     name, unit, milli_unit, device = "pennies", "points", "mpoints/g", "cpu"
 
@@ -293,8 +300,8 @@ def test_any_game_can_be_sampled_and_only_known_ones_evaluated() -> None:
     check_game(game)
     first, second = Habit(game, 1.0, 0.0), Habit(game, 0.5, 1.0)  # (as player 0, as player 1)
     match = sampled_match(first, second, hands=20_000, seed=8)
-    # as player 0 the first hides heads, which the second guesses: 1 + 1 for the luck of the seat. As player 1 it guesses
-    # tails against a fair coin: 0 - 1
+    # as player 0 the first hides heads, which the second guesses: 1 + 1 for the luck of the seat. As player 1 it
+    # guesses tails against a fair coin: 0 - 1
     assert match.seats[0] == 2000
     assert match.seats[1] == pytest.approx(-1000, abs=4 * 1000 / np.sqrt(20_000))
     assert match.policies == ("habit", "habit")

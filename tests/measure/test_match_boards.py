@@ -49,7 +49,8 @@ def agree(one: Match, other: Match, errors: float = 3.3) -> bool:
     return abs(one.value - other.value) <= errors / 1.96 * sqrt(one.interval**2 + other.interval**2)
 
 
-# Unbiased ---------------------------------------------------------------------------------------------------------------
+# Unbiased
+# ---------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("suits", SEATED.values(), ids=SEATED)
@@ -112,7 +113,8 @@ def test_a_game_without_boards_is_exact_on_any_runout() -> None:
     assert match.interval == pytest.approx(0, abs=1e-9)
 
 
-# Nothing against itself -------------------------------------------------------------------------------------------------
+# Nothing against itself
+# -------------------------------------------------------------------------------------------------
 
 
 def network(rules, seed: int) -> AveragePolicy:
@@ -159,7 +161,8 @@ def test_exchanged_policies_have_exactly_the_opposite_result(lines: int | None) 
     assert there.interval == back.interval > 0
 
 
-# Policies of every kind -------------------------------------------------------------------------------------------------
+# Policies of every kind
+# -------------------------------------------------------------------------------------------------
 
 
 def test_a_mixture_is_its_exact_average() -> None:
@@ -180,7 +183,7 @@ def test_asking_for_parts_of_a_round_gives_what_the_whole_round_gives() -> None:
     table = np.full((tree.num_edges, len(board)), 0.0, np.float32)
     for node, edge in enumerate(tree.first_edge[:-1]):
         table[edge : tree.first_edge[node + 1]] = 1 / (tree.first_edge[node + 1] - edge)
-    first_round = FirstRound(tree, board.view_cards, table)
+    first_round = FirstRound(tree, board.visible_cards, table)
     seats = [boards_match(WithFirstRound(p, first_round), rival, 5, 5, lines=2).seats for p in (inner, whole)]
     assert seats[0] == pytest.approx(seats[1], abs=1e-3)
 
@@ -205,7 +208,7 @@ def test_boards_and_hands_agree(rules, pair: tuple[str, str]) -> None:
 
 
 def test_heads_up_limit_holdem_takes_memory_for_a_part_of_its_river_only() -> None:
-    """567 entries with 1,081 hands are played in parts, also if all of them are: whole, reach alone would take 60 MB."""
+    """567 roots with 1,081 hands are played in parts, also if all of them are: whole, reach alone would take 60 MB."""
     first, second = (by_name(name, PRESETS["hulh"]) for name in ("call", "uniform"))
     runouts = Runouts(first, second, 2, 0, None)
     gains = runouts.gains(0)
@@ -217,7 +220,8 @@ def test_heads_up_limit_holdem_takes_memory_for_a_part_of_its_river_only() -> No
     assert agree(boards_match(first, second, 6, 7, lines=8), sampled_match(first, second, 3000, 7))
 
 
-# Intervals --------------------------------------------------------------------------------------------------------------
+# Intervals
+# --------------------------------------------------------------------------------------------------------------
 
 
 def test_students_quantiles_are_scipys() -> None:
@@ -271,7 +275,8 @@ def test_strata_make_intervals_narrower(flop_values: tuple) -> None:
     assert half_interval(found, sampler.stratum) < 0.95 * half_interval(found, np.zeros(200, np.int64))
 
 
-# Refusals ---------------------------------------------------------------------------------------------------------------
+# Refusals
+# ---------------------------------------------------------------------------------------------------------------
 
 
 def test_threads_change_nothing_and_progress_reaches_its_end() -> None:

@@ -121,12 +121,12 @@ def test_how_strength_is_spread_comes_last_in_games_of_several_boards() -> None:
 def test_raw_and_canonical_suits_give_the_same_inputs() -> None:
     deals = FHP.deal_cards(50, key(3, "deals"))
     node = torch.full((50,), FHP.tree.num_decisions - 1)
-    layer, views = layer_of(build(FHP, CONFIGS[0])), []
+    layer, canonicals = layer_of(build(FHP, CONFIGS[0])), []
     for suits in ("canonical", "raw"):
         game = PokerGame(FHP.rules, suits)  # type: ignore[arg-type]
-        views.append(infosets_at(game, node, torch.arange(50), game.deals_of(deals)).cards)
-    assert not torch.equal(*views)
-    assert torch.equal(layer.inputs(views[0]), layer.inputs(views[1]))
+        canonicals.append(infosets_at(game, node, torch.arange(50), game.deals_of(deals)).cards)
+    assert not torch.equal(*canonicals)
+    assert torch.equal(layer.inputs(canonicals[0]), layer.inputs(canonicals[1]))
 
 
 # The network around it
@@ -166,7 +166,7 @@ def test_hands_at_nodes_and_infosets_agree(config: NetworkConfig) -> None:
     policy = AveragePolicy(FHP, build(FHP, config, 3))
     rng = np.random.default_rng(4)
     holes = np.sort(np.stack([rng.permutation(49)[:2] for _ in range(60)]), axis=1).astype(np.uint8)
-    cards = FHP.views_of(holes, (49, 50, 51))
+    cards = FHP.visible_cards(holes, (49, 50, 51))
     nodes = np.flatnonzero(FHP.tree.round[: FHP.tree.num_decisions] == 1)[:5]
     together = policy.on_hands(nodes, cards)
     for place, node in enumerate(nodes):

@@ -155,7 +155,7 @@ def test_deals_are_made_of_the_cards_dealt() -> None:
     game = GAMES["fhp"]
     cards = game.deal_cards(50, 7, first=3)
     assert all(len(set(row)) == 7 for row in cards.tolist())
-    assert torch.equal(game.deals_of(cards).views, game.deal(50, 7, first=3).views)
+    assert torch.equal(game.deals_of(cards).visible_cards, game.deal(50, 7, first=3).visible_cards)
     assert np.array_equal(cards[20:], game.deal_cards(30, 7, first=23))
 
 

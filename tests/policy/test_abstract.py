@@ -16,7 +16,7 @@ from deepcfr.game.poker import PokerGame
 from deepcfr.game.presets import load_game
 from deepcfr.measure.exploitability import exploitability
 from deepcfr.policy.base import UniformPolicy
-from deepcfr.policy.tables import AbstractPolicy, TablePolicy, round_views
+from deepcfr.policy.tables import AbstractPolicy, TablePolicy, canonical_hands
 from deepcfr.sample.traversal_tree import table_layout
 from deepcfr.solve.mccfr import MCCFR
 from tables import tabular
@@ -41,10 +41,10 @@ def random_table(game: PokerGame, abstraction: Abstraction, seed: int = 0) -> np
 
 def all_infosets(game: PokerGame) -> Infosets:
     nodes, cards = [], []
-    for round_, views in enumerate(round_views(game)):
+    for round_, canonicals in enumerate(canonical_hands(game)):
         for node in np.flatnonzero(game.tree.round[: game.tree.num_decisions] == round_):
-            nodes += [node] * len(views)
-            cards.append(views)
+            nodes += [node] * len(canonicals)
+            cards.append(canonicals)
     return Infosets(torch.tensor(nodes), torch.from_numpy(np.concatenate(cards)))
 
 
@@ -78,7 +78,7 @@ def test_every_infoset_has_the_row_of_its_bucket(leduc: PokerGame, coarse: bool)
 def test_hands_at_once_are_the_infosets_one_by_one(leduc: PokerGame) -> None:
     abstraction = lossless(leduc.rules)
     policy = AbstractPolicy(leduc, abstraction, random_table(leduc, abstraction))
-    for round_, cards in enumerate(round_views(leduc)):
+    for round_, cards in enumerate(canonical_hands(leduc)):
         nodes = np.flatnonzero(leduc.tree.round[: leduc.tree.num_decisions] == round_)
         found = policy.on_hands(nodes, cards)
         each = Infosets(
@@ -109,10 +109,11 @@ def test_exploitability_is_that_of_the_same_probabilities_in_a_full_table(suits:
     abstraction = blind(game)
     policy = AbstractPolicy(game, abstraction, random_table(game, abstraction))
     tables = []
-    for round_, views in enumerate(round_views(game)):
+    for round_, canonicals in enumerate(canonical_hands(game)):
         nodes = np.flatnonzero(game.tree.round[: game.tree.num_decisions] == round_)
         rows = [
-            [looked_up(game, abstraction, policy.table, int(node), view.tolist()) for view in views] for node in nodes
+            [looked_up(game, abstraction, policy.table, int(node), canonical.tolist()) for canonical in canonicals]
+            for node in nodes
         ]
         tables.append(np.array(rows))
     full = exploitability(TablePolicy(game, tables))

@@ -31,7 +31,7 @@ from deepcfr.network.networks import build_network
 from deepcfr.policy.base import Policy, UniformPolicy
 from deepcfr.policy.mixture import MixturePolicy, cards_before
 from deepcfr.policy.network import FirstRound, RegretMatchingPolicy, WithFirstRound, first_board
-from deepcfr.policy.tables import TreePolicy, round_views, table_of
+from deepcfr.policy.tables import TreePolicy, canonical_hands, table_of
 from deepcfr.run.folder import RunFolder, export
 from deepcfr.solve.deep_cfr import DeepCFR
 from deepcfr.solve.snapshots import Snapshot, compact, snapshot_weight, thin
@@ -64,7 +64,7 @@ def with_table(policy: Policy, seed: int) -> WithFirstRound:
     weights = rng.random((tree.num_edges, len(board))) * (rng.random((tree.num_edges, len(board))) < 0.67) + 1e-12
     sums = np.add.reduceat(weights, tree.first_edge[:-1], axis=0)
     return WithFirstRound(
-        policy, FirstRound(tree, board.view_cards, (weights / sums[tree.edge_node]).astype(np.float32))
+        policy, FirstRound(tree, board.visible_cards, (weights / sums[tree.edge_node]).astype(np.float32))
     )
 
 
@@ -74,9 +74,9 @@ def mixture(game: PokerGame, tables: bool) -> MixturePolicy:
 
 
 def every_infoset(game: PokerGame) -> Infosets:
-    views, nodes = round_views(game), np.arange(game.tree.num_decisions)
-    node = np.concatenate([np.full(len(views[game.tree.round[n]]), n) for n in nodes])
-    cards = np.concatenate([views[game.tree.round[n]] for n in nodes])
+    canonicals, nodes = canonical_hands(game), np.arange(game.tree.num_decisions)
+    node = np.concatenate([np.full(len(canonicals[game.tree.round[n]]), n) for n in nodes])
+    cards = np.concatenate([canonicals[game.tree.round[n]] for n in nodes])
     return Infosets(torch.from_numpy(node), torch.from_numpy(cards))
 
 
@@ -92,7 +92,7 @@ def brute_force(policy: MixturePolicy, hole: int, board: tuple[int, ...], node: 
 
     def ask(one: Policy, at: int) -> np.ndarray:
         seen = board[: sum(rules.board_cards[: tree.round[at] + 1])]
-        cards = torch.from_numpy(game.views_of(np.array([[hole]], np.uint8), seen))
+        cards = torch.from_numpy(game.visible_cards(np.array([[hole]], np.uint8), seen))
         return one.probabilities(Infosets(torch.tensor([at]), cards))[0].double().numpy()
 
     for one, weight in zip(policy.policies, WEIGHTS, strict=True):
@@ -119,7 +119,7 @@ def test_the_average_is_that_of_playing_every_policy_down_to_the_infoset(
     for node in rng.permutation(game.tree.num_decisions)[:60]:
         hole, *board = rng.permutation(rules.num_cards)[: 1 + sum(rules.board_cards)].tolist()
         seen = tuple(board[: sum(rules.board_cards[: game.tree.round[node] + 1])])
-        cards = torch.from_numpy(game.views_of(np.array([[hole]], np.uint8), seen))
+        cards = torch.from_numpy(game.visible_cards(np.array([[hole]], np.uint8), seen))
         found = policy.probabilities(Infosets(torch.tensor([node]), cards))[0].tolist()
         # networks are in float32, and here in batches of other sizes
         assert found == pytest.approx(brute_force(policy, hole, seen, int(node)), abs=1e-5)
@@ -136,7 +136,7 @@ def test_whole_boards_have_the_probabilities_of_single_infosets(rules: PokerRule
         for board in kept:
             found = policy.on_board(tree, board)
             node = torch.from_numpy(tree.nodes).repeat_interleave(len(board))
-            cards = torch.from_numpy(board.view_cards).repeat(len(tree.nodes), 1)
+            cards = torch.from_numpy(board.visible_cards).repeat(len(tree.nodes), 1)
             single = policy.probabilities(Infosets(node, cards)).numpy().reshape(len(tree.nodes), len(board), -1)
             np.testing.assert_allclose(found, single[tree.edge_node, :, tree.edge_action], atol=1e-6)
 
@@ -148,9 +148,11 @@ def test_what_was_seen_before_is_what_the_game_shows_without_the_later_cards(nam
     rng, rules = np.random.default_rng(0), game.rules
     for _ in range(300):
         hole, board = np.split(rng.permutation(rules.num_cards)[: 2 + sum(rules.board_cards)], [2])
-        cards = game.views_of(hole[None].astype(np.uint8), board.tolist())
+        cards = game.visible_cards(hole[None].astype(np.uint8), board.tolist())
         for round_ in range(rules.num_rounds):
-            then = game.views_of(hole[None].astype(np.uint8), board[: sum(rules.board_cards[: round_ + 1])].tolist())
+            then = game.visible_cards(
+                hole[None].astype(np.uint8), board[: sum(rules.board_cards[: round_ + 1])].tolist()
+            )
             np.testing.assert_array_equal(cards_before(game, cards, round_), then)
 
 
@@ -235,7 +237,7 @@ def test_a_first_round_table_plays_there_and_the_policy_later() -> None:
     table = policy.first_round.probabilities
     for row in np.flatnonzero(first):
         node, card = int(infosets.node[row]), infosets.cards[row].numpy()
-        column = int(np.flatnonzero((board.view_cards == card).all(1))[0])
+        column = int(np.flatnonzero((board.visible_cards == card).all(1))[0])
         for edge in range(tree.num_edges):
             if tree.nodes[tree.edge_node[edge]] == node:
                 assert found[row, tree.edge_action[edge]] == table[edge, column]

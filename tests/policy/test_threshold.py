@@ -22,7 +22,7 @@ from deepcfr.game.rules import PRESETS
 from deepcfr.measure.exploitability import exploitability
 from deepcfr.policy.base import Policy
 from deepcfr.policy.styles import ThresholdPolicy, styled, without_rare
-from deepcfr.policy.tables import TablePolicy, round_views
+from deepcfr.policy.tables import TablePolicy, canonical_hands
 from deepcfr.solve.deep_cfr import DeepCFR
 from deepcfr.solve.mccfr import MCCFR
 from tables import changed, tabular
@@ -56,16 +56,16 @@ def test_every_form_of_a_policy_is_cut() -> None:
     assert ((before > 0) & (before < CUT)).any()
     np.testing.assert_allclose(policy.probabilities(infosets), expected(before, CUT))
     tables = []
-    for round_, views in enumerate(round_views(LEDUC)):
+    for round_, canonicals in enumerate(canonical_hands(LEDUC)):
         nodes = np.flatnonzero(LEDUC.tree.round[: LEDUC.tree.num_decisions] == round_)
         there = Infosets(
-            torch.from_numpy(np.repeat(nodes, len(views))), torch.from_numpy(np.tile(views, (len(nodes), 1)))
+            torch.from_numpy(np.repeat(nodes, len(canonicals))), torch.from_numpy(np.tile(canonicals, (len(nodes), 1)))
         )
         rows = np.array(expected(plain.probabilities(there), CUT))
-        np.testing.assert_allclose(policy.on_hands(nodes, views).reshape(rows.shape), rows)
-        hands = np.tile(np.arange(len(views)), len(nodes))
-        np.testing.assert_allclose(policy.row_strategy(0, round_, views)(there.node.numpy(), hands), rows)
-        tables.append(rows.reshape(len(nodes), len(views), -1))
+        np.testing.assert_allclose(policy.on_hands(nodes, canonicals).reshape(rows.shape), rows)
+        hands = np.tile(np.arange(len(canonicals)), len(nodes))
+        np.testing.assert_allclose(policy.row_strategy(0, round_, canonicals)(there.node.numpy(), hands), rows)
+        tables.append(rows.reshape(len(nodes), len(canonicals), -1))
     on_boards = exploitability(policy).nash_conv
     assert on_boards == pytest.approx(exploitability(TablePolicy(LEDUC, tables)).nash_conv)
     assert on_boards != pytest.approx(exploitability(plain).nash_conv)

@@ -1,4 +1,6 @@
-"""The error budget: examples of a solved game are what they claim, parts are exact, and the verdict follows the numbers."""
+"""The error budget: examples of a solved game are what they claim, parts are exact, and the verdict follows the
+numbers.
+"""
 
 import json
 from collections.abc import Iterator
@@ -87,7 +89,8 @@ def run_config(game: str = "leduc", **sections: Any) -> RunConfig:
     return RunConfig(game=game, network=MLP, average=QUICK, **sections)
 
 
-# Examples of a solved game. ---------------------------------------------------------------------------------------------
+# Examples of a solved game.
+# ---------------------------------------------------------------------------------------------
 
 
 def all_deals(rules: PokerRules) -> list[tuple[int, ...]]:
@@ -104,8 +107,8 @@ def all_deals(rules: PokerRules) -> list[tuple[int, ...]]:
 def own_reach(policy: RangePolicy, game: PokerGame) -> dict[tuple[int, bytes], float]:
     """Chance times own reach of every infoset of `game`, from all of its deals: the plain definition."""
     dealt = np.array(all_deals(game.rules), np.uint8)
-    views = game.deals_of(dealt).views.numpy()
-    canonical = PokerGame(game.rules).deals_of(dealt).views
+    views = game.deals_of(dealt).visible_cards.numpy()
+    canonical = PokerGame(game.rules).deals_of(dealt).visible_cards
     found: dict[tuple[int, bytes], float] = {}
 
     def visit(node: int, reach: list[np.ndarray[Any, Any]]) -> None:
@@ -205,7 +208,7 @@ def test_raw_suits_are_drawn_evenly_among_all_renamings() -> None:
 def test_the_table_of_the_first_round_is_the_solved_strategy(suits: Suits) -> None:
     policy, game = solved(COUSIN, 4), PokerGame(COUSIN, suits)
     played = WithFirstRound(UniformPolicy(game), first_round_table(policy, game))
-    rows = torch.from_numpy(played.first_round.view_cards)
+    rows = torch.from_numpy(played.first_round.visible_cards)
     canonical = torch.from_numpy(canonical_cards(rows.numpy(), game.card_groups, COUSIN.num_suits))
     for node in played.first_round.tree.nodes.tolist():
         nodes = torch.full((len(rows),), node)
@@ -213,7 +216,8 @@ def test_the_table_of_the_first_round_is_the_solved_strategy(suits: Suits) -> No
         assert torch.allclose(played.probabilities(Infosets(nodes, rows)), expected, atol=1e-6)
 
 
-# What the architecture can represent. -----------------------------------------------------------------------------------
+# What the architecture can represent.
+# -----------------------------------------------------------------------------------
 
 
 SAMPLINGS = pytest.mark.parametrize(
@@ -255,7 +259,8 @@ def test_no_more_examples_are_drawn_than_asked_for_or_used(
     assert len(solved_examples(solved(LEDUC, 2), PokerGame(LEDUC), config, QUICK, most, stream=5)) == count
 
 
-# Parts and gaps. --------------------------------------------------------------------------------------------------------
+# Parts and gaps.
+# --------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -382,7 +387,8 @@ def test_a_skipped_part_is_not_measured() -> None:
     assert (budget.deviating, budget.deviations, budget.gaps) == (None, (), ())
 
 
-# Refusals. --------------------------------------------------------------------------------------------------------------
+# Refusals.
+# --------------------------------------------------------------------------------------------------------------
 
 
 def test_settings_that_cannot_be_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -425,7 +431,8 @@ def test_runs_without_boards_or_networks_and_games_out_of_reach_are_refused(tmp_
         run_budget(listed, BudgetSettings(), pytest.fail)
 
 
-# The command. -----------------------------------------------------------------------------------------------------------
+# The command.
+# -----------------------------------------------------------------------------------------------------------
 
 
 _TINY = (

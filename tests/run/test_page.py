@@ -1,4 +1,6 @@
-"""Pages of runs say what the folders have: places of points, figures, settings; in training, finished, several, damaged."""
+"""Pages of runs say what the folders have: places of points, figures, settings; in training, finished, several,
+damaged.
+"""
 
 import json
 import math
@@ -472,7 +474,7 @@ def test_new_lines_are_read_once_and_whole(tmp_path: Path) -> None:
     with open(path, "a") as file:
         file.write("}\n")
     assert read_new(path, end, 9)[0] == [{"iteration": 4}]
-    path.write_text(json.dumps({"iteration": 1}) + "\n")  # a resumed run has written it anew
+    path.write_text(json.dumps({"iteration": 1}) + "\n")  # a resumed run has written it again
     assert read_new(path, end, 9)[0] == [{"iteration": 1}]
 
 

@@ -1,4 +1,6 @@
-"""External sampling: the batched traversal is Algorithm 2 history by history, and its regrets are unbiased (Lemma 1)."""
+"""External sampling: the batched traversal is Algorithm 2 history by history, and its regrets are unbiased (Lemma
+1).
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -28,7 +30,7 @@ Profile = Callable[[int, tuple[int, ...]], list[float]]
 
 
 def visible(game: PokerGame, deals: Deals, row: int, node: int) -> tuple[int, ...]:
-    return tuple(deals.views[row, game.actor[node], game.round[node]].tolist())
+    return tuple(deals.visible_cards[row, game.actor[node], game.round[node]].tolist())
 
 
 # Strategies. Tables have exact zeros in some places and are pure in others.
@@ -83,7 +85,7 @@ class RandomNetwork:
     def batched(self, deals: Deals, player: int) -> Strategy:
         @torch.no_grad()
         def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
-            cards = deals.views[row, player, self.game.round[node]]
+            cards = deals.visible_cards[row, player, self.game.round[node]]
             return regret_matching(self.networks[player](Infosets(node, cards)), self.game.legal[node])
 
         return strategy
@@ -259,20 +261,20 @@ class Enumeration:
             payoff = game.payoff(torch.full((count,), node), rows, self.deals).double().numpy()
             return payoff if self.traverser == 0 else -payoff
         cards = [visible(game, self.deals, row, node) for row in range(count)]
-        strategy = np.array([self.profile(node, view) for view in cards])
+        strategy = np.array([self.profile(node, canonical) for canonical in cards])
         mine = game.actor[node] == self.traverser
         action_values = np.zeros_like(strategy)
         for action in np.flatnonzero(game.legal[node].numpy()):
             below = reach if mine else reach * strategy[:, action]
             action_values[:, action] = self.values(int(game.tree.child[node, action]), below)
         values = (strategy * action_values).sum(1)
-        for row, view in enumerate(cards):
+        for row, canonical in enumerate(cards):
             if mine:
                 regret = (action_values[row] - values[row]) * game.legal[node].numpy()
-                self.visits[node, view] += reach[row]
-                self.regrets[node, view] = self.regrets[node, view] + reach[row] * regret
+                self.visits[node, canonical] += reach[row]
+                self.regrets[node, canonical] = self.regrets[node, canonical] + reach[row] * regret
             else:
-                self.opponent[node, view] += reach[row]
+                self.opponent[node, canonical] += reach[row]
         return values
 
     def advantage(self, at: tuple[int, tuple[int, ...]]) -> np.ndarray:
@@ -327,7 +329,9 @@ def test_regrets_average_exactly_to_the_advantage_over_all_of_kuhns_chance(trave
 def test_regrets_of_drawn_actions_average_exactly_to_the_advantage(
     traverser: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Robust sampling with one action: every deal, every plan of the opponent, every draw at both of one's decisions."""
+    """Robust sampling with one action: every deal, every plan of the opponent, every draw at both of one's
+    decisions.
+    """
     game = load_game("kuhn")
     deals, profile = every_deal(game), RandomTable(game, 2, interior=True)
     exact = Enumeration(game, deals, traverser, profile).run()
@@ -390,7 +394,7 @@ def dense_strategy(game: PokerGame, profile: Profile, deals: Deals, player: int)
             table[node, hole, board] = torch.tensor(profile(node, (hole, NO_CARD if board == 6 else board)))
 
     def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
-        cards = deals.views[row, player, game.round[node]].long().clamp(max=6)
+        cards = deals.visible_cards[row, player, game.round[node]].long().clamp(max=6)
         return table[node, cards[:, 0], cards[:, 1]]
 
     return strategy

@@ -1,4 +1,6 @@
-"""History values in outcome sampling: exact ones against enumeration, what is learnt from, and the variance they leave."""
+"""History values in outcome sampling: exact ones against enumeration, what is learnt from, and the variance they
+leave.
+"""
 
 from itertools import pairwise
 
@@ -14,7 +16,7 @@ from deepcfr.game.base import Deals
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.presets import load_game
 from deepcfr.sample.external import Traversals
-from deepcfr.sample.outcome import Learnt, history_views, traverse_outcomes
+from deepcfr.sample.outcome import Learnt, history_cards, traverse_outcomes
 
 
 def exact_values(game: PokerGame, deals: Deals, profile: RandomTable | Table) -> torch.Tensor:
@@ -25,7 +27,7 @@ def exact_values(game: PokerGame, deals: Deals, profile: RandomTable | Table) ->
         player = int(game.actor[node])
         if player == TERMINAL:
             return float(game.payoff(torch.tensor([node]), torch.tensor([row]), deals))
-        cards = tuple(deals.views[row, player, game.round[node]].tolist())
+        cards = tuple(deals.visible_cards[row, player, game.round[node]].tolist())
         strategy, total = profile(node, cards), 0.0
         for action in game.legal[node].nonzero()[:, 0].tolist():
             values[row, node, action] = of(row, int(game.tree.child[node, action]))
@@ -43,7 +45,7 @@ def run(
     """Traversals of every deal, `repeats` of each, with given history values; and the deal of each traversal."""
     every = every_deal(game)
     again = torch.arange(len(every)).repeat(repeats)
-    deals = Deals(torch.arange(len(again)), every.views[again], every.hidden[again])
+    deals = Deals(torch.arange(len(again)), every.visible_cards[again], every.hidden[again])
     learnt = None if known is None else Learnt(lambda node, row: known[again[row], node], alone)
     strategies = dense(game, profile, deals)
     exploration = 1.0 if alone else 0.5
@@ -86,9 +88,11 @@ def test_exact_values_are_what_their_steps_teach(traverser: int) -> None:
     assert len(steps) == int(found.decisions.sum())
     taken = (~steps.target.isnan()).long()
     assert taken.sum(1).eq(1).all()
-    # the steps of a traversal carry the views of its deal: find the deal of each by its cards and compare
-    views = history_views(every)
-    codes = {(int(round_), tuple(views[row, round_].tolist())): row for row in range(len(every)) for round_ in range(2)}
+    # the steps of a traversal carry the canonical hands of its deal: find the deal of each by its cards and compare
+    canonicals = history_cards(every)
+    codes = {
+        (int(round_), tuple(canonicals[row, round_].tolist())): row for row in range(len(every)) for round_ in range(2)
+    }
     target = steps.target.nan_to_num(0.0).sum(1)
     action = taken.argmax(1)
     errors = []
@@ -110,8 +114,8 @@ def test_the_mean_target_of_a_step_is_the_value_under_the_profile(exploration: f
     found, _ = run(game, profile, 0, torch.zeros_like(exact), alone=exploration == 1, repeats=4_000)
     assert found.histories is not None
     steps = found.histories
-    views = [tuple(cards.tolist()) for cards in history_views(every)[:, 0]]
-    at = torch.tensor([views.index(tuple(cards.tolist())) for cards in steps.infosets.cards])
+    canonicals = [tuple(cards.tolist()) for cards in history_cards(every)[:, 0]]
+    at = torch.tensor([canonicals.index(tuple(cards.tolist())) for cards in steps.infosets.cards])
     taken = (~steps.target.isnan()).long().argmax(1)
     target = steps.target.gather(1, taken[:, None])[:, 0].double()
     place = (at * len(game.actor) + steps.infosets.node.long()) * exact.shape[2] + taken

@@ -1,4 +1,6 @@
-"""Monte Carlo traversals: unbiased by enumeration of every sampled outcome, and equal to the batched external sampling."""
+"""Monte Carlo traversals: unbiased by enumeration of every sampled outcome, and equal to the batched external
+sampling.
+"""
 
 from __future__ import annotations
 
@@ -247,7 +249,9 @@ def test_explicit_trees_and_poker_agree(plain: ModuleType, kuhn: Poker, sampler:
 def test_compiled_traversals_are_their_source_with_addressed_uniforms(
     plain: ModuleType, leduc: Poker, sampler: str
 ) -> None:
-    """Ties the compiled kernels to the source that is enumerated above, and their random numbers to `deepcfr.core.rng`."""
+    """Ties the compiled kernels to the source that is enumerated above, and their random numbers to
+    `deepcfr.core.rng`.
+    """
     stream, count, first = key(3, "action"), 40, 1000
     situations = poker_situations(leduc.abstraction, count, key(3, "deal"), first)
 
@@ -418,11 +422,11 @@ def test_situations_hold_buckets_and_showdowns(leduc: Poker) -> None:
     buckets = defaultdict(set)
     for round_ in range(2):
         for player in range(2):
-            for view, bucket in zip(
-                deals.views[:, player, round_].tolist(), situations.buckets[:, 2 * round_ + player], strict=True
+            for canonical, bucket in zip(
+                deals.visible_cards[:, player, round_].tolist(), situations.buckets[:, 2 * round_ + player], strict=True
             ):
-                buckets[round_, int(bucket)].add(tuple(view))
-    assert all(len(views) == 1 for views in buckets.values())  # lossless: a bucket is one canonical view
+                buckets[round_, int(bucket)].add(tuple(canonical))
+    assert all(len(canonicals) == 1 for canonicals in buckets.values())  # lossless: a bucket is one canonical hand
     assert len(buckets) == sum(leduc.abstraction.counts)
 
 

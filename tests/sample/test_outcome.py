@@ -1,4 +1,6 @@
-"""Outcome sampling: its samples are those of external sampling in expectation, over every history of Kuhn and of Leduc."""
+"""Outcome sampling: its samples are those of external sampling in expectation, over every history of Kuhn and of
+Leduc.
+"""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -104,12 +106,13 @@ def enumerated(
 ) -> tuple[Sums, Sums, float, int]:
     """Expectations over all deals, actions and roundings: samples of both kinds, the value, and how many histories.
 
-    With `known`, [deals, N, A], these are the history values that serve as a baseline, or `alone` and with uniform play.
+    With `known`, [deals, N, A], these are the history values that serve as a baseline, or `alone` and with uniform
+    play.
     """
     deals = every_deal(game)
     lines = Lines.of(game, len(deals))
     again = torch.arange(len(deals)).repeat_interleave(len(lines.script))
-    batch = Deals(torch.arange(len(again)), deals.views[again], deals.hidden[again])
+    batch = Deals(torch.arange(len(again)), deals.visible_cards[again], deals.hidden[again])
     monkeypatch.setattr(outcome, "addressed_uniforms", lines.addressed_uniforms)
     monkeypatch.setattr(outcome, "sample_actions", lines.sample_actions)
     rows: list[torch.Tensor] = []  # of the samples, in the order in which `samples_at` is asked for them
@@ -146,7 +149,7 @@ def dense(game: PokerGame, profile: Table | RandomTable, deals: Deals) -> tuple[
             return tuple(profile(node, cards))
 
         def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
-            cards = deals.views[row, player, game.round[node]]
+            cards = deals.visible_cards[row, player, game.round[node]]
             pairs, place = torch.unique(torch.cat([node[:, None], cards.long()], 1), dim=0, return_inverse=True)
             return torch.tensor([row_of(n, tuple(seen)) for n, *seen in pairs.tolist()])[place]
 

@@ -115,7 +115,7 @@ def test_all_hands_of_a_decision_are_played_as_each_alone() -> None:
     styles = [styled(policy, style) for policy in (table, searched) for style in ("tight-aggressive", "tight")]
     for policy in (table, searched, *styles, ensemble([table, random_table(4)], "sum")):
         for position in decisions(game):
-            seen = game.views_of(holes, (2,) if position[ROUND] else ())
+            seen = game.visible_cards(holes, (2,) if position[ROUND] else ())
             nodes = np.full(3, node_at(position))
             alone = policy.probabilities(Infosets(torch.from_numpy(nodes), torch.from_numpy(seen)))
             np.testing.assert_array_equal(policy.on_hands(nodes[:1], seen)[0], alone)

@@ -91,37 +91,39 @@ def test_the_plain_policy_is_asked_once_for_the_board_of_a_subgame(monkeypatch: 
     plain = random_policy(LEDUC, 5)
     found = ResolvingPolicy._plain
 
-    def counted(self: ResolvingPolicy, lines: Any, board: Any) -> Any:
+    def counted(self: ResolvingPolicy, part: Any, board: Any) -> Any:
         asked.append(board.round)
-        return found(self, lines, board)
+        return found(self, part, board)
 
     monkeypatch.setattr(ResolvingPolicy, "_plain", counted)
     boards = Boards(LEDUC, merge=True)
     (before,) = boards.children(boards.root)
-    lines = boards.rounds[1].only(np.array([0]))
-    ResolvingPolicy(plain, SearchConfig("gadget", (), 5)).on_board(lines.tree, boards.children(before)[0])
+    part = boards.rounds[1].only(np.array([0]))
+    ResolvingPolicy(plain, SearchConfig("gadget", (), 5)).on_board(part.tree, boards.children(before)[0])
     assert asked.count(1) == 2  # one for each player's own subgame
 
 
 @pytest.mark.parametrize("kind", ["unsafe", "gadget", "maxmargin"])
 def test_single_infosets_have_the_strategy_of_the_board_in_any_suits(kind: str) -> None:
     policy = ResolvingPolicy(UniformPolicy(HULH), SearchConfig(kind, (3,), 5))  # type: ignore[arg-type]
-    tree, entry = SampledBoards(HULH).rounds[3], 200
-    lines = tree.only(np.array([entry]))
+    tree, root = SampledBoards(HULH).rounds[3], 200
+    part = tree.only(np.array([root]))
     board = SampledBoards(HULH).runout(RUNOUT)[-1]
-    expected = policy.on_board(lines.tree, board)
-    node = len(lines.tree.nodes) // 2
+    expected = policy.on_board(part.tree, board)
+    node = len(part.tree.nodes) // 2
     assert expected.std() > 0.1
     hands = np.array([0, 17, 500, 1_000])
     for renaming in suit_permutations(13, 4)[[0, 9, 20]]:
-        views = HULH.views_of(renaming[board.holes[hands]], renaming[list(RUNOUT)])
+        canonicals = HULH.visible_cards(renaming[board.holes[hands]], renaming[list(RUNOUT)])
         found = policy.probabilities(
-            Infosets(torch.full((len(hands),), int(lines.tree.nodes[node])), torch.from_numpy(views))
+            Infosets(torch.full((len(hands),), int(part.tree.nodes[node])), torch.from_numpy(canonicals))
         )
-        for edge in range(lines.tree.first_edge[node], lines.tree.first_edge[node + 1]):
-            got = found[:, lines.tree.edge_action[edge]].numpy()
-            np.testing.assert_allclose(got, expected[edge, board.view[hands]], rtol=1e-6)
-    assert policy.probabilities(Infosets(torch.zeros(1, dtype=torch.int64), torch.from_numpy(views[:1]))).shape == (
+        for edge in range(part.tree.first_edge[node], part.tree.first_edge[node + 1]):
+            got = found[:, part.tree.edge_action[edge]].numpy()
+            np.testing.assert_allclose(got, expected[edge, board.canonical[hands]], rtol=1e-6)
+    assert policy.probabilities(
+        Infosets(torch.zeros(1, dtype=torch.int64), torch.from_numpy(canonicals[:1]))
+    ).shape == (
         1,
         3,
     )
@@ -136,9 +138,9 @@ def test_the_answer_does_not_depend_on_the_order_or_the_company_of_questions() -
     settings = SearchConfig("gadget", (0, 1), 20)
     together = ResolvingPolicy(plain, settings).on_board(tree, board)
     single = ResolvingPolicy(plain, settings)
-    for entry in reversed(range(len(tree.entries))):
-        lines = tree.only(np.array([entry]))
-        np.testing.assert_array_equal(single.on_board(lines.tree, board), together[lines.edges])
+    for root in reversed(range(len(tree.roots))):
+        part = tree.only(np.array([root]))
+        np.testing.assert_array_equal(single.on_board(part.tree, board), together[part.edges])
 
 
 def test_ranges_follow_what_the_searching_policy_plays_before() -> None:
@@ -150,8 +152,8 @@ def test_ranges_follow_what_the_searching_policy_plays_before() -> None:
     searching = ResolvingPolicy(plain, SearchConfig("unsafe", (0, 1), 25))
     play = RoundPass(boards.rounds[0], before, np.ones((2, 1, len(before))), Scratch())
     play.down(searching.on_board(boards.rounds[0], before))
-    reach = play.reach_at_exits()[:, :, board.up]
-    inside = subgame(LEDUC, boards.rounds, board, np.arange(len(tree.entries)))
+    reach = play.reach_at_leaves()[:, :, board.up]
+    inside = subgame(LEDUC, boards.rounds, board, np.arange(len(tree.roots)))
     solver = SubgameSolver(inside, reach)
     solver.run(25)
     expected = solver.policy().on_board(tree, replace(board, index=0))
@@ -215,9 +217,9 @@ def test_hands_that_never_come_to_a_decision_are_played_as_before() -> None:
     found = ResolvingPolicy(plain, SearchConfig("unsafe", (1,), 20)).on_board(tree, board)
     play = RoundPass(boards.rounds[0], before, np.ones((2, 1, len(before))), Scratch())
     play.down(plain.on_board(boards.rounds[0], before))
-    taken = play.reach_at_exits().prod(0).any(1)  # the lines to the second round that this policy takes
+    taken = play.reach_at_leaves().prod(0).any(1)  # the lines to the second round that this policy takes
     assert taken.sum() == 1
-    called = taken[tree.entry_of_slot[tree.edge_node]]
+    called = taken[tree.root_of[tree.edge_node]]
     np.testing.assert_array_equal(found[~called], plain.on_board(tree, board)[~called])
     assert np.abs(found - plain.on_board(tree, board))[called].max() > 0.1
 
@@ -226,11 +228,11 @@ def test_lines_are_solved_in_parts_that_fit_and_all_in_lines_not_at_all(monkeypa
     game = PokerGame(PRESETS["hunl-pot"])
     tree = SampledBoards(game).rounds[3]
     board = SampledBoards(game).runout(RUNOUT)[-1]
-    sizes = np.bincount(tree.entry_of_slot[tree.edge_node], minlength=len(tree.entries))
+    sizes = np.bincount(tree.root_of[tree.edge_node], minlength=len(tree.roots))
     all_in, largest = np.flatnonzero(sizes == 0)[:2], np.argsort(sizes)[-4:]
-    entries = np.sort(np.concatenate([all_in, largest]))
-    lines = tree.only(entries)
-    whole = ResolvingPolicy(UniformPolicy(game), SearchConfig("unsafe", (3,), 3)).on_board(lines.tree, board)
+    roots = np.sort(np.concatenate([all_in, largest]))
+    part = tree.only(roots)
+    whole = ResolvingPolicy(UniformPolicy(game), SearchConfig("unsafe", (3,), 3)).on_board(part.tree, board)
     monkeypatch.setattr("deepcfr.search.policy._MOST_BYTES", 4e6)  # the four lines at once need more
     asked: list[int] = []
 
@@ -241,7 +243,7 @@ def test_lines_are_solved_in_parts_that_fit_and_all_in_lines_not_at_all(monkeypa
     monkeypatch.setattr("deepcfr.search.policy.subgame", counted)
     policy = ResolvingPolicy(UniformPolicy(game), SearchConfig("unsafe", (3,), 3))
     policy.on_board(tree.only(all_in).tree, board)
-    np.testing.assert_array_equal(policy.on_board(lines.tree, board), whole)
+    np.testing.assert_array_equal(policy.on_board(part.tree, board), whole)
     assert sum(asked) == 4
     assert max(asked) <= 2
 

@@ -1,4 +1,6 @@
-"""Solved subgames have the values of a linear program over sequences, which a plain recursion over pairs of hands fills."""
+"""Solved subgames have the values of a linear program over sequences, which a plain recursion over pairs of hands
+fills.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ class Sequences:
 
 
 class Program:
-    """The subgame after one entry of a round as a linear program, by a recursion over public nodes and pairs of hands."""
+    """The subgame after one round root of a round as a linear program, by a recursion over public nodes and pairs of
+    hands.
+    """
 
     def __init__(self, game: PokerGame, node: int, board: Board, hands: list[list[int]]) -> None:
         self.game, self.board, self.hands = game, board, hands
@@ -92,8 +96,8 @@ class Program:
     def solve(self, resolver: int, weights: list[Doubles], cost: str, alternative: Doubles | None = None) -> float:
         """The least that the opponent can be held to.
 
-        With `cost` "value" it is the opponent's value, each of its hands weighted by its reach. "gadget" adds up the larger
-        of each hand's value and alternative; "margin" is the largest difference of the two.
+        With `cost` "value" it is the opponent's value, each of its hands weighted by its reach. "gadget" adds up the
+        larger of each hand's value and alternative; "margin" is the largest difference of the two.
         """
         opponent = 1 - resolver
         mine, theirs = self.names[resolver], self.names[opponent]
@@ -104,7 +108,8 @@ class Program:
         value_of = {root: len(theirs.decisions) + i for i, root in enumerate(self.roots[opponent])}
         arrives = {child: d for d, (_, children) in enumerate(theirs.decisions) for child in children}
         for sequence in theirs.index.values():
-            # payoff after the sequence + values of the decisions after it <= the value of the decision that it belongs to
+            # payoff after the sequence + values of the decisions after it <= the value of the decision that it belongs
+            # to
             upper[sequence, n + (arrives[sequence] if sequence in arrives else value_of[sequence])] = -1
         for d, (parent, _) in enumerate(theirs.decisions):
             upper[parent, n + d] += 1
@@ -145,7 +150,7 @@ class River:
     board: Board
     tree: RoundTree
     rounds: list[RoundTree]
-    entry: int
+    root: int
     hands: list[list[int]]
     weights: list[Doubles]
 
@@ -153,7 +158,7 @@ class River:
     def reach(self) -> Doubles:
         reach = np.zeros((2, 1, len(self.board)))
         for p in (0, 1):
-            reach[p, 0, self.board.view[self.hands[p]]] = self.weights[p]
+            reach[p, 0, self.board.canonical[self.hands[p]]] = self.weights[p]
         return reach
 
 
@@ -168,11 +173,11 @@ def river() -> River:
 
 
 def program(river: River) -> Program:
-    return Program(HOLDEM, int(river.tree.entry_nodes[river.entry]), river.board, river.hands)
+    return Program(HOLDEM, int(river.tree.root_nodes[river.root]), river.board, river.hands)
 
 
 def test_the_value_of_a_river_is_that_of_the_linear_program(river: River) -> None:
-    inside = subgame(HOLDEM, river.rounds, river.board, np.array([river.entry]))
+    inside = subgame(HOLDEM, river.rounds, river.board, np.array([river.root]))
     solver = SubgameSolver(inside, river.reach)
     solver.run(1_000)
     values = values_at_root(inside, solver.policy().on_board, river.reach, EVERYTHING)
@@ -189,10 +194,10 @@ def test_the_opponent_is_held_to_what_the_linear_program_allows(
     river: River, kind: type[Gadget | MaxMargin], resolver: int
 ) -> None:
     opponent = 1 - resolver
-    inside = subgame(HOLDEM, river.rounds, river.board, np.array([river.entry]))
+    inside = subgame(HOLDEM, river.rounds, river.board, np.array([river.root]))
     # only some hands of the opponent may enter: others have a large alternative
     alternative = np.full((1, len(river.board)), 1e3)
-    columns = river.board.view[river.hands[opponent]]
+    columns = river.board.canonical[river.hands[opponent]]
     known = np.random.default_rng(7).normal(0, 2, HANDS)
     alternative[0, columns] = known
     met = (against(river.board, river.reach[resolver]) > 0,) if kind is MaxMargin else ()
@@ -208,11 +213,11 @@ def test_the_opponent_is_held_to_what_the_linear_program_allows(
 
 def test_hands_that_meet_nothing_do_not_enter() -> None:
     """They would gain nothing, which is more than the others do."""
-    entrance = MaxMargin(0, np.zeros((1, 3)), np.ones(3, np.int64), np.array([[True, True, False]]))
+    gadget = MaxMargin(0, np.zeros((1, 3)), np.ones(3, np.int64), np.array([[True, True, False]]))
     for t in range(1, 20):
-        entrance.learn(np.array([[-0.3, -0.2, 0.0]]), DISCOUNTED, t)
-    np.testing.assert_allclose(entrance.reach(), [[0, 1, 0]])
-    assert entrance.gain(np.array([[-0.3, -0.2, 0.0]]), np.array([[-0.3, -0.2, 0.0]])) == pytest.approx(0, abs=1e-2)
+        gadget.learn(np.array([[-0.3, -0.2, 0.0]]), DISCOUNTED, t)
+    np.testing.assert_allclose(gadget.reach(), [[0, 1, 0]])
+    assert gadget.gain(np.array([[-0.3, -0.2, 0.0]]), np.array([[-0.3, -0.2, 0.0]])) == pytest.approx(0, abs=1e-2)
 
 
 def whole_kuhn() -> tuple[Boards, Board]:
@@ -226,13 +231,13 @@ def test_the_gap_is_a_mean_over_hands_that_can_meet() -> None:
     inside, board = whole_kuhn()
     reach = np.zeros((2, 1, len(board)))
     reach[0, 0, 2] = 1
-    entrance = MaxMargin(1, np.zeros((1, len(board))), board.size, against(board, reach[0]) > 0)
-    solver = SubgameSolver(inside, reach, entrance)
+    gadget = MaxMargin(1, np.zeros((1, len(board))), board.size, against(board, reach[0]) > 0)
+    solver = SubgameSolver(inside, reach, gadget)
     solver.run(3)
-    reach[1] = entrance.average
+    reach[1] = gadget.average
     best = values_at_root(inside, solver.policy().on_board, reach, [(0, True), (1, True)])
     mean = values_at_root(inside, solver.policy().on_board, reach, [(0, False), (1, False)])
-    gains = (reach[0] * (best[0] - mean[0])).sum() + entrance.gain(best[1], mean[1])
+    gains = (reach[0] * (best[0] - mean[0])).sum() + gadget.gain(best[1], mean[1])
     assert gains > 0.01
     assert solver.gap() == pytest.approx(gains)
 
@@ -274,7 +279,7 @@ def test_a_turn_has_the_values_of_its_rivers() -> None:
     unit = game.rules.unit_chips
     for u, hand in enumerate(board.holes[board.example, 0]):
         total = sum(
-            reach[1, 0, board.view[other]] * expected(0, int(hand), int(board.holes[other, 0]), None)
+            reach[1, 0, board.canonical[other]] * expected(0, int(hand), int(board.holes[other, 0]), None)
             for other in range(len(board.holes))
             if board.holes[other, 0] != hand
         )
@@ -285,15 +290,15 @@ def test_a_turn_has_the_values_of_its_rivers() -> None:
 def test_regrets_of_entrances_are_discounted(kind: type[Gadget | MaxMargin]) -> None:
     """Two hands of equal sums of regrets, one won early and one late: the late one counts more."""
     possible = (np.ones((1, 2), np.bool_),) if kind is MaxMargin else ()
-    entrance = kind(0, np.zeros((1, 2)), np.ones(2, np.int64), *possible)
+    gadget = kind(0, np.zeros((1, 2)), np.ones(2, np.int64), *possible)
     for t, values in enumerate(([2.0, -2.0], [-2.0, 2.0]), 1):
-        regret = entrance._regret.copy()
-        reach = entrance.reach()
+        regret = gadget._regret.copy()
+        reach = gadget.reach()
         gains = np.array([values]) - (reach * values if kind is Gadget else (reach * values).sum())
-        entrance.learn(np.array([values]), DISCOUNTED, t + 1)  # discounts begin with the second iteration
+        gadget.learn(np.array([values]), DISCOUNTED, t + 1)  # discounts begin with the second iteration
         positive, negative, _ = DISCOUNTED.factors(t + 1)
         expected = np.where(regret > 0, positive, negative) * regret
-        learnt, before = (entrance._regret[0], expected[0]) if kind is Gadget else (entrance._regret, expected)
+        learnt, before = (gadget._regret[0], expected[0]) if kind is Gadget else (gadget._regret, expected)
         np.testing.assert_allclose(learnt, before + gains)
 
 

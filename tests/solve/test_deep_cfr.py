@@ -159,8 +159,8 @@ def test_the_records_add_up(kuhn: tuple[DeepCFR, list[IterationRecord]]) -> None
     last = records[-1]
     assert last.advantage_samples == tuple(len(memory) for memory in solver.memories.advantages)
     assert last.strategy_samples == len(solver.memories.strategies)
-    # Player 0's traversal has the deal, the root, two answers and an end to each, and after check and bet two ends more;
-    # player 1's has the deal, the root, an answer and two ends, and after check and bet player 0's answer.
+    # Player 0's traversal has the deal, the root, two answers and an end to each, and after check and bet two ends
+    # more; player 1's has the deal, the root, an answer and two ends, and after check and bet player 0's answer.
     again = [held(memory) for memory in (solver.memories.advantages[0], solver.memories.strategies)]
     second = int(KUHN.tree.child[KUHN.tree.child[0, 1], 2])
     for record in records:
@@ -278,7 +278,7 @@ def test_policies_are_distributions_over_legal_actions(name: str, network: Netwo
     solver.fit_average(replace(FIT, steps=5))
     deals = game.deal(300, 5)
     node = torch.arange(300) % game.tree.num_decisions
-    infosets = Infosets(node, deals.views[torch.arange(300), game.actor[node], game.round[node]])
+    infosets = Infosets(node, deals.visible_cards[torch.arange(300), game.actor[node], game.round[node]])
     legal = game.encoding.legal[node]
     policies: list[Policy] = [solver.current_policy(), solver.average_policy(), UniformPolicy(game)]
     for policy in policies:

@@ -60,7 +60,7 @@ def one_by_one(game: Game, deals: Deals) -> tuple[list[list[tuple[object, ...]]]
             while upper <= chance:
                 action += 1
                 upper += probabilities[action]
-            seen = (int(game.infoset[node]), deals.views[game_row, player, int(game.round[node])].tolist())
+            seen = (int(game.infoset[node]), deals.visible_cards[game_row, player, int(game.round[node])].tolist())
             mine[player].append([seen, action])
             node = game.step(node, torch.tensor([action]), row, deals)
             touched += 1 + int(game.deals_before[node])

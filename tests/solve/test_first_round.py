@@ -67,7 +67,7 @@ def test_the_fallback_is_what_networks_would_play() -> None:
 
 def asked(policy: TablePolicy, deals: Deals, player: int) -> Strategy:
     def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
-        return policy.probabilities(Infosets(node, deals.views[row, player, LEDUC.round[node]])).float()
+        return policy.probabilities(Infosets(node, deals.visible_cards[row, player, LEDUC.round[node]])).float()
 
     return strategy
 
@@ -111,7 +111,7 @@ def test_external_samples_add_up_to_the_same_regrets_and_averages() -> None:
 
 def test_later_iterations_weigh_more() -> None:
     linear, uniform = (FirstRoundTable(LEDUC, CFRConfig(weighting=w)) for w in ("linear", "uniform"))  # type: ignore[arg-type]
-    values = np.random.default_rng(0).normal(size=(linear.tree.num_slots, len(linear.board)))
+    values = np.random.default_rng(0).normal(size=(linear.tree.num_nodes, len(linear.board)))
     for table, weights in ((linear, 1 + 5), (uniform, 2)):
         once = FirstRoundTable(LEDUC, CFRConfig(weighting="uniform", fallback="highest"))
         once.add_values(values, 1, 1)
@@ -137,8 +137,8 @@ def test_the_average_weighs_strategies_by_reach(weighting: Literal["same", "quad
         for edge in range(tree.num_edges):
             reach, at = sigma[edge].copy(), tree.edge_node[edge]
             player = tree.actor[at]
-            while at not in tree.entries:  # up to the root, over the player's own earlier actions
-                (before,) = np.flatnonzero(tree.edge_slot == at)
+            while at not in tree.roots:  # up to the root, over the player's own earlier actions
+                (before,) = np.flatnonzero(tree.edge_child == at)
                 at = tree.edge_node[before]
                 reach *= sigma[before] if tree.actor[at] == player else 1
             total[edge] += t**power * reach
@@ -169,7 +169,7 @@ def test_traversals_play_the_table_first_and_the_networks_later(player: int) -> 
     node = (LEDUC.actor == player).nonzero()[:, 0]
     node = node[torch.arange(500) % len(node)]
     row = torch.arange(500)
-    infosets = Infosets(LEDUC.infoset[node], deals.views[row, player, LEDUC.round[node]])
+    infosets = Infosets(LEDUC.infoset[node], deals.visible_cards[row, player, LEDUC.round[node]])
     torch.testing.assert_close(played(node, row).double(), whole.probabilities(infosets), atol=1e-6, rtol=0)
     first = LEDUC.round[node] == 0
     assert bool(first.any())

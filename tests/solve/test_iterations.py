@@ -70,7 +70,7 @@ def test_every_iteration_and_player_has_deals_and_actions_of_its_own(
 
     def watched(game: Any, deals: Any, traverser: int, strategies: Any, *rest: Any) -> Any:
         stream = rest[0] if sampler == "external" else rest[1]
-        seen.append((deals.views.numpy().tobytes(), stream))
+        seen.append((deals.visible_cards.numpy().tobytes(), stream))
         return traverse(game, deals, traverser, strategies, *rest)
 
     monkeypatch.setattr(data, name, watched)

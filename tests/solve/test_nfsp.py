@@ -150,7 +150,7 @@ class PlainNFSP:
         deals = self.game.deal(self.settings.episodes, self.stream("deal", t))
         for episode in range(self.settings.episodes):
             number = torch.tensor(episode)
-            cards = [int(deals.views[episode, player, 0, 0]) for player in (0, 1)]
+            cards = [int(deals.visible_cards[episode, player, 0, 0]) for player in (0, 1)]
             responds = [
                 float(addressed_uniforms(self.stream("mode", t), number, torch.tensor(p))) < self.settings.anticipatory
                 for p in (0, 1)

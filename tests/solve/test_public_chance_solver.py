@@ -1,4 +1,6 @@
-"""Deep CFR on boards: with exact tables in place of networks it is Linear CFR, and with networks it learns and resumes."""
+"""Deep CFR on boards: with exact tables in place of networks it is Linear CFR, and with networks it learns and
+resumes.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -46,7 +48,8 @@ LEDUC = load_game("leduc")
 Tables = dict[tuple[int, ...], npt.NDArray[np.float64]]
 
 
-# Exact tables in place of networks ---------------------------------------------------------------------------------------
+# Exact tables in place of networks
+# ---------------------------------------------------------------------------------------
 
 
 class Tabular:
@@ -88,8 +91,8 @@ class Tabular:
     def _add_round(self, sums: Tables, hands: HandSamples, edges: npt.NDArray[np.int64], round_: int, t: int) -> None:
         packed, first = np.unique(pack_cards(hands.cards.numpy()), return_index=True)
         for board in self.boards.kept[round_]:
-            row = np.searchsorted(packed, pack_cards(board.view_cards))
-            assert (packed[row] == pack_cards(board.view_cards)).all()  # every hand was recorded
+            row = np.searchsorted(packed, pack_cards(board.visible_cards))
+            assert (packed[row] == pack_cards(board.visible_cards)).all()  # every hand was recorded
             sums[board.cards][edges] += t * hands.values.double().numpy()[first[row]].T
 
 
@@ -136,7 +139,8 @@ def test_with_exact_tables_the_solver_is_linear_cfr(rules: PokerRules) -> None:
                     np.testing.assert_allclose(ours(tree, board), theirs(tree, board), atol=1e-4)
 
 
-# With networks -----------------------------------------------------------------------------------------------------------
+# With networks
+# -----------------------------------------------------------------------------------------------------------
 
 FIT = FitConfig(steps=40, batch_size=64, learning_rate=3e-3, schedule="cosine")
 ADVANTAGE = AdvantageFitConfig(**vars(FIT), refit="fine-tune")
@@ -317,7 +321,8 @@ def test_merged_targets_are_means_over_all_decisions_of_an_infoset() -> None:
     assert not torch.allclose(expected, apart.filled("target"))
 
 
-# Memory ------------------------------------------------------------------------------------------------------------------
+# Memory
+# ------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("config", VARIANTS.values(), ids=list(VARIANTS))
@@ -352,7 +357,8 @@ def test_boards_are_counted_with_what_is_remembered_of_them() -> None:
     assert 0 < taken <= board_bytes(LEDUC, settings, round_trees(LEDUC)) - kept_bytes(LEDUC.rules, merge=True)
 
 
-# Refusals ----------------------------------------------------------------------------------------------------------------
+# Refusals
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def test_games_that_are_not_poker_or_deal_a_board_first_are_refused() -> None:

@@ -46,7 +46,8 @@ def exact(rules: PokerRules, algorithm: str, iterations: int, **settings: Any) -
     return solver_of(rules, algorithm, iterations, precision="float64", **settings)
 
 
-# The same as others ------------------------------------------------------------------------------------------------------
+# The same as others
+# ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -95,11 +96,11 @@ def test_a_small_deck_of_flop_holdem_is_openspiels_tree(algorithm: str) -> None:
     infosets = openspiel_infosets(solver.game, openspiel_game(rules))
     names = tree.game.explicit.infoset_names
     for name, row in zip(names, tree.arrays()["regret"], strict=True):
-        (node, view), legal = infosets[name]
+        (node, canonical), legal = infosets[name]
         # our regrets at a board are sums over opposing hands, before the probabilities of deal and board
         board = 1 / comb(4, 3) if solver.game.tree.round[node] else 1.0
         scale = rules.unit_chips * board / (comb(8, 2) * comb(6, 2))
-        row[: len(legal)] = scale * regrets_at(solver, node, np.frombuffer(view, np.uint8))
+        row[: len(legal)] = scale * regrets_at(solver, node, np.frombuffer(canonical, np.uint8))
     for _ in zip(solver.iterations(), tree.iterations(), strict=True):
         pass
     table = tree.average_policy().table
@@ -110,12 +111,12 @@ def test_a_small_deck_of_flop_holdem_is_openspiels_tree(algorithm: str) -> None:
         np.testing.assert_allclose(probabilities, row[: len(probabilities)], atol=1e-9)
 
 
-def regrets_at(solver: VectorCFR, node: int, view: npt.NDArray[np.uint8]) -> npt.NDArray[np.floating]:
+def regrets_at(solver: VectorCFR, node: int, canonical: npt.NDArray[np.uint8]) -> npt.NDArray[np.floating]:
     round_ = int(solver.game.tree.round[node])
     tree = solver.boards.rounds[round_]
     edges = np.flatnonzero(tree.nodes[tree.edge_node] == node)
     for board in solver.boards.kept[round_]:
-        (found,) = np.nonzero((board.view_cards == view).all(axis=1))
+        (found,) = np.nonzero((board.visible_cards == canonical).all(axis=1))
         if len(found):
             return solver._regrets[round_].load(board)[edges, found[0]]
     raise AssertionError("no board has this view")
@@ -150,7 +151,8 @@ def test_every_16_bit_average_is_rounded_with_a_stream_of_its_own(monkeypatch: p
     assert len(averages) == len(streams) // 2 == len(set(averages)) == 2 * 3 * 2 * boards
 
 
-# Convergence -------------------------------------------------------------------------------------------------------------
+# Convergence
+# -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -183,7 +185,8 @@ def test_sixteen_bits_stay_within_one_percent(algorithm: str, anywhere: bool, it
     assert found[0] != found[1]  # or nothing was rounded
 
 
-# State -------------------------------------------------------------------------------------------------------------------
+# State
+# -------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32", "int16"])
@@ -254,7 +257,8 @@ def test_nodes_touched_are_decisions_and_ends_for_both_players() -> None:
     assert solver.nodes_touched == 3 * 54
 
 
-# Policies ----------------------------------------------------------------------------------------------------------------
+# Policies
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def test_a_policy_answers_for_infosets_as_for_boards() -> None:
@@ -269,7 +273,7 @@ def test_a_policy_answers_for_infosets_as_for_boards() -> None:
             table = policy.on_board(tree, board)
             for local, node in enumerate(tree.nodes):
                 rows = policy.probabilities(
-                    Infosets(torch.full((len(board),), int(node)), torch.from_numpy(board.view_cards))
+                    Infosets(torch.full((len(board),), int(node)), torch.from_numpy(board.visible_cards))
                 ).numpy()
                 mine = np.flatnonzero(tree.edge_node == local)
                 np.testing.assert_allclose(rows[:, tree.edge_action[mine]].T, table[mine], atol=1e-7)
@@ -292,7 +296,8 @@ def test_raw_suits_are_refused() -> None:
         VectorCFR(PokerGame(LEDUC, "raw"), tabular("linear-cfr"))
 
 
-# Boards ------------------------------------------------------------------------------------------------------------------
+# Boards
+# ------------------------------------------------------------------------------------------------------------------
 
 
 def test_merged_boards_of_flop_holdem_are_the_canonical_ones() -> None:

@@ -34,7 +34,7 @@ from deepcfr.web.ranges import (
     read_position,
     seat_name,
 )
-from deepcfr.web.site import Advantages, Refusal, shorten
+from deepcfr.web.site import Advantages, RequestError, shorten
 from web_site import agent, client, model
 
 LEDUC = PokerGame(PRESETS["leduc"])
@@ -124,9 +124,9 @@ def test_boards_are_chosen_where_cards_are_missing() -> None:
     cards = [card for suit in deck(MINI, position) for card in suit]
     assert len(cards) == len({card["text"] for card in cards}) == 20
     assert [card["text"] for card in cards if card["taken"]] == ["4h"]
-    with pytest.raises(Refusal, match="2 cards of the board are missing"):
+    with pytest.raises(RequestError, match="2 cards of the board are missing"):
         range_at(UniformPolicy(MINI), position)
-    with pytest.raises(Refusal, match="the hand is over"):
+    with pytest.raises(RequestError, match="the hand is over"):
         range_at(UniformPolicy(MINI), read_position(MINI, "f", ""))
 
 

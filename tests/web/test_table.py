@@ -23,7 +23,7 @@ from deepcfr.play.terminal import play
 from deepcfr.policy.base import UniformPolicy
 from deepcfr.web import table
 from deepcfr.web.play import COOKIE, Seats
-from deepcfr.web.site import Refusal
+from deepcfr.web.site import RequestError
 from deepcfr.web.table import SeatScore, WebSeat
 from web_site import agent, client, model
 
@@ -285,7 +285,7 @@ def test_a_seat_keeps_no_more_after_hundreds_of_hands() -> None:
     assert seat.raw.count == 400
     assert seat.raw.mean * 400 == pytest.approx(won)
     assert not any(isinstance(value, list) and len(value) > 10 for value in vars(seat).values())
-    with pytest.raises(Refusal, match="'hand' is 3, but the current one is 400"):
+    with pytest.raises(RequestError, match="'hand' is 3, but the current one is 400"):
         seat.next_hand(3)
 
 

@@ -37,23 +37,24 @@ _BYTES_OF_HAND = 80  # upper bound for a `Board`, per hand
 class Board:
     """The public cards of one round and the private hands that are possible with them.
 
-    A *view* is a set of hands that are equal in canonical suits (or one hand, in raw suits). Quantities that are
-    symmetric in the suits are stored once for each of the U views. The H live hands are in ascending order of strength.
+    A *canonical hand* is a set of hands that are equal in canonical suits (or one hand, in raw suits). Quantities that
+    are symmetric in the suits are stored once for each of the U canonical hands. The H live hands are in ascending
+    order of strength.
     """
 
     round: int  # -1 before the first round
     cards: tuple[int, ...]  # dealt so far, in order
     groups: tuple[int, ...]  # number of cards from each round that deals any
     index: int  # among all boards of its round, if those are stored
-    view_cards: Cards  # [U, C] in the game's encoding
-    size: Ints  # [U] hands in the view
-    up: Ints  # [U] the view of the same hands on the previous round's board
-    weight: npt.NDArray[np.float64]  # [U] weight of a value in the value of view `up`
+    visible_cards: Cards  # [U, C] in the game's encoding
+    size: Ints  # [U] hands in the canonical hand
+    up: Ints  # [U] the canonical hand of the same hands on the previous round's board
+    weight: npt.NDArray[np.float64]  # [U] weight of a value in the value of canonical hand `up`
     holes: Cards  # [H, hole cards]
-    view: Ints  # [H]
+    canonical: Ints  # [H]
     group: Ints  # [G + 1] starts of the groups of equal strength
-    example: Ints  # [U] a hand of the view, as a position in `holes`
-    view_of: Ints  # [all hands] the view, -1 if the hand is dead
+    example: Ints  # [U] a hand of the canonical hand, as a position in `holes`
+    canonical_of: Ints  # [all hands] the canonical hand, -1 if the hand is dead
     num_cards: int  # of the deck
     copies: int  # number of boards in the suit class that this board represents
     emphasis: float = 1.0  # factor on the hands to record, relative to a board drawn in proportion to its copies
@@ -64,11 +65,11 @@ class Board:
 
 
 Deal = Callable[[npt.NDArray[np.floating]], npt.NDArray[np.float64]]
-"""Reach at a round's exits, [P, X, U], to the values there, [M, X, U]: the mean over the next round's boards."""
+"""Reach at a round's leaves, [P, X, U], to the values there, [M, X, U]: the mean over the next round's boards."""
 Visit = Callable[[Board, npt.NDArray[np.floating], Deal], npt.NDArray[np.floating]]
-"""(board, reach [P, entries, U], deal) to values [M, entries, U]."""
-Entry = tuple[Board, npt.NDArray[np.floating], float]
-"""A board, the reach at the exits of the round before it, [P, X, U], and the scale of that reach."""
+"""(board, reach [P, round roots, U], deal) to values [M, round roots, U]."""
+BoardReach = tuple[Board, npt.NDArray[np.floating], float]
+"""A board, the reach at the round leaves of the round before it, [P, X, U], and the scale of that reach."""
 OnBoard = Callable[[int, int], None]
 Choose = Callable[[Board], list[Board]]
 """A board to the boards of the next round to visit, with corrected weights."""
@@ -164,18 +165,19 @@ class Boards:
         on_board: OnBoard | None = None,
         choose: Choose | None = None,
     ) -> npt.NDArray[np.float64]:
-        """The visit's values at the next round's entries, averaged over all deals of that round's cards, [M, X, U].
+        """The visit's values at the next round's roots, averaged over all deals of that round's cards, [M, X, U].
 
-        `reach` [P, X, U] is the reach at the exits of the round of `board`. Other arguments are as in `visit_all`.
+        `reach` [P, X, U] is the reach at the round leaves of the round of `board`. Other arguments are as in
+        `visit_all`.
         """
         later = choose(board) if choose else self.children(board)
         several = len(later) > 1
 
-        def play(entry: Entry) -> npt.NDArray[np.floating]:
-            return self.play(visit, entry, None if several else workers, on_board, choose)
+        def play(place: BoardReach) -> npt.NDArray[np.floating]:
+            return self.play(visit, place, None if several else workers, on_board, choose)
 
-        entries = ((child, reach, board.reach_scale) for child in later)
-        results = workers.map(play, entries) if workers and several else map(play, entries)
+        places = ((child, reach, board.reach_scale) for child in later)
+        results = workers.map(play, places) if workers and several else map(play, places)
         total = np.empty(0)
         for done, (child, values) in enumerate(zip(later, results, strict=True)):
             if done == 0:
@@ -188,15 +190,15 @@ class Boards:
     def play(
         self,
         visit: Visit,
-        entry: Entry,
+        place: BoardReach,
         workers: Mapping | None = None,
         on_board: OnBoard | None = None,
         choose: Choose | None = None,
     ) -> npt.NDArray[np.floating]:
-        """The visit's values at the entries of a board's round, [M, entries, U]; other arguments as in `visit_all`."""
-        board, before, scale = entry
+        """The visit's values at the roots of a board's round, [M, roots, U]; other arguments as in `visit_all`."""
+        board, before, scale = place
         reach = np.ascontiguousarray(before[:, :, board.up]) * (board.reach_scale / scale)
-        return visit(board, reach, lambda at_exits: self.deal(visit, board, at_exits, workers, on_board, choose))
+        return visit(board, reach, lambda at_leaves: self.deal(visit, board, at_leaves, workers, on_board, choose))
 
     def _make_children(self, board: Board, first_index: int = 0) -> list[Board]:
         rules = self.game.rules
@@ -221,7 +223,7 @@ class Boards:
         round_, dealt, groups = (-1, (), ()) if before is None else (before.round + 1, before.cards, before.groups)
         cards = (*dealt, *new)
         chance = 1.0 / comb(rules.num_cards - 2 * rules.hole_cards - len(dealt), len(new))
-        hands = np.arange(len(self.holes)) if before is None else np.flatnonzero(before.view_of >= 0)
+        hands = np.arange(len(self.holes)) if before is None else np.flatnonzero(before.canonical_of >= 0)
         strength = board_strengths(self.holes[hands], np.array(cards, np.uint8), rules.num_suits)
         order = np.argsort(strength, kind="stable")
         order = order[strength[order] >= 0]
@@ -230,27 +232,27 @@ class Boards:
             order = order[np.sort(pick(whole))]
         strength, order = strength[order], hands[order]
         holes = self.holes[order]
-        rows = self.game.views_of(holes, cards)
-        _, example, view = np.unique(pack_cards(rows), return_index=True, return_inverse=True)
-        size = np.bincount(view)
-        view_of = np.full(len(self.holes), -1)
-        view_of[order] = view
-        up = (view_of if before is None else before.view_of)[order[example]]
+        rows = self.game.visible_cards(holes, cards)
+        _, example, canonical = np.unique(pack_cards(rows), return_index=True, return_inverse=True)
+        size = np.bincount(canonical)
+        canonical_of = np.full(len(self.holes), -1)
+        canonical_of[order] = canonical
+        up = (canonical_of if before is None else before.canonical_of)[order[example]]
         share = size / (size if before is None else before.size)[up]
         return Board(
             round=round_,
             cards=cards,
             groups=(*groups, len(new)) if new else groups,
             index=index,
-            view_cards=rows[example],
+            visible_cards=rows[example],
             size=size,
             up=up,
             weight=copies * chance * share * (whole / len(order)),
             holes=holes,
-            view=view,
+            canonical=canonical,
             group=np.flatnonzero(np.diff(strength, prepend=-2, append=-2)),
             example=example,
-            view_of=view_of,
+            canonical_of=canonical_of,
             num_cards=rules.num_cards,
             copies=copies,
             reach_scale=(before.reach_scale if before else 1.0) * ((whole - 1) / (len(order) - 1) if pick else 1.0),
@@ -272,8 +274,8 @@ class SampledBoards(Boards):
     ) -> Board:
         """The board of the next round with the new `cards`, which were drawn uniformly from those not on `board`.
 
-        With `hands` and `draw` it and the boards after it have so many random hands only. Weights of values and the scale
-        of reach make up for the others, so that values are unbiased.
+        With `hands` and `draw` it and the boards after it have so many random hands only. Weights of values and the
+        scale of reach make up for the others, so that values are unbiased.
         """
         copies = comb(self.game.rules.num_cards - len(board.cards), len(cards))
 

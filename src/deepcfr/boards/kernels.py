@@ -1,11 +1,11 @@
 """The numba kernels of a full-width pass over one betting round on one board, for all live hands.
 
-Strategies are [E, U], one row for every edge of the round and one column for every view; reach is [rows, U] for each
-player (see `RoundTree`). Values are [S, U]: counterfactual values, weighted by the opponent's reach but not by the
-player's own, summed over all opposing hands that share no card. Arithmetic is in the type of the working memory: float64,
-because values are differences of large sums and regrets are differences of values, and float32 for search and spots.
-Regrets and averages may be stored in float32 all the same. Columns are contiguous, so inner loops over views use vector
-instructions. Only the showdown runs over hands, in order of strength, on transposed reach.
+Strategies are [E, U], one row for every edge of the round and one column for every canonical hand; reach is [rows, U]
+for each player (see `RoundTree`). Values are [S, U]: counterfactual values, weighted by the opponent's reach but not by
+the player's own, summed over all opposing hands that share no card. Arithmetic is in the type of the working memory:
+float64, because values are differences of large sums and regrets are differences of values, and float32 for search and
+spots. Regrets and averages may be stored in float32 all the same. Columns are contiguous, so inner loops over canonical
+hands use vector instructions. Only the showdown runs over hands, in order of strength, on transposed reach.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def push_reach(
 ) -> None:
     """Carry the acting player's `reach` [rows, U] from `row`, the row of `node`, over the node's edges.
 
-    Every action is taken with a probability of `tremble` at least, up to four times in a row, seven times in 64 bits: more
-    would leave the range of the numbers.
+    Every action is taken with a probability of `tremble` at least, up to four times in a row, seven times in 64 bits:
+    more would leave the range of the numbers.
     """
     number = reach.dtype.type
     before, zero, least, lowest = (
@@ -53,7 +53,7 @@ def push_both(
     reach1: Floats,
     tremble: float,
 ) -> None:
-    """Carry both players' reach from the entries, already filled in, to all rows of the round, as `push_reach` does."""
+    """Carry both players' reach from the roots, already filled in, to all rows of the round, as `push_reach` does."""
     for node in range(len(actor)):
         reach = reach0 if actor[node] == 0 else reach1
         push_reach(first_edge, edge_row, node, row[actor[node], node], strategy, reach, tremble)
@@ -63,14 +63,14 @@ def push_both(
 def leaf_values(
     columns: Ints,
     num_showdown: int,
-    slot: Ints,
+    node: Ints,
     column: Ints,
     showdown: npt.NDArray[np.bool_],
     payoff: Floats,
     fee: Floats,
     reach: Floats,
     holes: npt.NDArray[np.uint8],
-    view: Ints,
+    canonical: Ints,
     group: Ints,
     example: Ints,
     work: Floats,
@@ -79,9 +79,9 @@ def leaf_values(
     """Fill one player's `values` [S, U] at all folds and showdowns from the opponent's `reach` [rows, U].
 
     The first seven arguments are from a `LeafColumns`, those after `reach` from a `Board`; `work` [cards + 2 + 3 U,
-    LEAF_BLOCK] is working memory. The value of a fold is its payoff times the reach of all hands that share no card. The
-    value of a showdown is its payoff times (reach of the hands that it beats minus reach of the hands that beat it), less
-    its fee times the reach of all of them.
+    LEAF_BLOCK] is working memory. The value of a fold is its payoff times the reach of all hands that share no card.
+    The value of a showdown is its payoff times (reach of the hands that it beats minus reach of the hands that beat
+    it), less its fee times the reach of all of them.
     """
     count, cards = reach.shape[1], len(work) - 3 * reach.shape[1]
     number, memory, leaf = values.dtype.type, work.reshape(-1), 0
@@ -100,13 +100,13 @@ def leaf_values(
                 source = reach[columns[left + k]]
                 for u in range(start, min(start + _BLOCK, count)):
                     turned[u, k] = source[u]
-        against_range(turned, holes, view, group, example, by_card, anyone, ahead)
+        against_range(turned, holes, canonical, group, example, by_card, anyone, ahead)
         first = leaf
-        while leaf < len(slot) and column[leaf] < left + width:
+        while leaf < len(node) and column[leaf] < left + width:
             leaf += 1
         for start in range(0, count, _BLOCK):
             for i in range(first, leaf):
-                amount, k, target = number(payoff[i]), column[i] - left, values[slot[i]]
+                amount, k, target = number(payoff[i]), column[i] - left, values[node[i]]
                 source = ahead if showdown[i] else anyone
                 for u in range(start, min(start + _BLOCK, count)):
                     target[u] = amount * source[u, k]
@@ -120,14 +120,15 @@ def leaf_values(
 def against_range(
     reach: Floats,
     holes: npt.NDArray[np.uint8],
-    view: Ints,
+    canonical: Ints,
     group: Ints,
     example: Ints,
     by_card: Floats,
     anyone: Floats,
     ahead: Floats,
 ) -> None:
-    """For each view, the reach [U, K] of disjoint hands: `anyone` of all, `ahead` of beaten hands minus beating hands.
+    """For each canonical hand, the reach [U, K] of disjoint hands: `anyone` of all, `ahead` of beaten hands minus
+    beating hands.
 
     One sweep in ascending order of strength sums the reach passed so far, by card and, in the last row but one of
     `by_card`, in total. Before a group of equal hands the sum is the reach that they beat, after it the reach that they
@@ -141,18 +142,18 @@ def against_range(
     twice = reach.dtype.type(two)  # both cards of a hand take it from the total
     for g in range(len(group) - 1):
         for h in range(group[g], group[g + 1]):
-            u, first, second = view[h], holes[h, 0], holes[h, 1] if two else zeros
+            u, first, second = canonical[h], holes[h, 0], holes[h, 1] if two else zeros
             if example[u] == h:
                 for k in range(ahead.shape[1]):
                     ahead[u, k] = by_card[total, k] - by_card[first, k] - by_card[second, k]
         for h in range(group[g], group[g + 1]):
-            u, first, second = view[h], holes[h, 0], holes[h, 1] if two else zeros
+            u, first, second = canonical[h], holes[h, 0], holes[h, 1] if two else zeros
             for k in range(reach.shape[1]):
                 by_card[total, k] += reach[u, k]
                 by_card[first, k] += reach[u, k]
                 by_card[second, k] += reach[u, k] * twice
         for h in range(group[g], group[g + 1]):
-            u, first, second = view[h], holes[h, 0], holes[h, 1] if two else zeros
+            u, first, second = canonical[h], holes[h, 0], holes[h, 1] if two else zeros
             if example[u] == h:
                 for k in range(ahead.shape[1]):
                     passed = by_card[total, k] - by_card[first, k] - by_card[second, k]
@@ -171,18 +172,18 @@ def unblocked_reach(
     rows: Ints,
     reach: Floats,
     holes: npt.NDArray[np.uint8],
-    view: Ints,
+    canonical: Ints,
     example: Ints,
     out: Floats,
 ) -> None:
-    """For some `rows` of the opponent's `reach` [rows, U], its sum over the hands disjoint from each view, [n, U]."""
+    """For some `rows` of the opponent's `reach` [rows, U], its sum over the hands disjoint from each hand, [n, U]."""
     by_card = np.empty(holes.max() + 1)
     for k in range(len(rows)):
         source, target = reach[rows[k]], out[k]
         by_card[:] = 0
         total = 0.0
-        for h in range(len(view)):
-            mine = source[view[h]]
+        for h in range(len(canonical)):
+            mine = source[canonical[h]]
             total += mine
             for c in range(holes.shape[1]):
                 by_card[holes[h, c]] += mine
@@ -195,21 +196,25 @@ def unblocked_reach(
 
 
 TREMBLE, ABSENT = 1e-40, 1e-35
-"""A probability that stands for the limit of 0, and a reach that none without such a factor is below. With it as the least
-probability of actions, ranges and values are known where nobody comes, and others stay the same to the last digit."""
+"""A probability that stands for the limit of 0, and a reach that none without such a factor is below. With it as the
+least probability of actions, ranges and values are known where nobody comes, and others stay the same to the last
+digit.
+"""
 _ROUNDING = 1e-12  # of all reach: less than that is an error of differences
 
 
-def reach_against(reach: Floats, holes: npt.NDArray[np.uint8], view: Ints | None = None) -> npt.NDArray[np.float64]:
-    """The sum of the opponent's `reach` [X, U] over the hands that share no card with each view, [X, U].
+def reach_against(
+    reach: Floats, holes: npt.NDArray[np.uint8], canonical: Ints | None = None
+) -> npt.NDArray[np.float64]:
+    """The sum of the opponent's `reach` [X, U] over the hands that share no card with each canonical hand, [X, U].
 
-    `view` [H] is the view of each of the hands `holes` [H, C]; without it every hand is one of its own.
+    `canonical` [H] is the canonical hand of each of the hands `holes` [H, C]; without it every hand is one of its own.
     """
-    view = np.arange(len(holes)) if view is None else view
+    canonical = np.arange(len(holes)) if canonical is None else canonical
     total = np.empty(reach.shape)
-    example = np.unique(view, return_index=True)[1]
-    unblocked_reach(np.arange(len(reach)), np.ascontiguousarray(reach), holes, view, example, total)
-    return np.where(total > _ROUNDING * reach[:, view].sum(1, keepdims=True), total, 0)
+    example = np.unique(canonical, return_index=True)[1]
+    unblocked_reach(np.arange(len(reach)), np.ascontiguousarray(reach), holes, canonical, example, total)
+    return np.where(total > _ROUNDING * reach[:, canonical].sum(1, keepdims=True), total, 0)
 
 
 def pair_weights(
@@ -217,8 +222,8 @@ def pair_weights(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], bool]:
     """The weight of each of a player's hands `holes` [H, C] at a decision: its reach times what it can meet, both [H].
 
-    `reach` [P, H] are both players' there, with TREMBLE as the least probability of an action. The last result is False if
-    no pair of hands gets there otherwise; weights are then those of hands that got there by trembles.
+    `reach` [P, H] are both players' there, with TREMBLE as the least probability of an action. The last result is False
+    if no pair of hands gets there otherwise; weights are then those of hands that got there by trembles.
     """
     own, met = reach[player], reach_against(reach[1 - player, None], holes)[0]
     reached = bool(((own > ABSENT) & (met > ABSENT)).any())
@@ -269,7 +274,7 @@ def draw_decisions(reach: Floats, size: Ints, count: int, step: float, start: tu
 def pull_values(
     actor: Ints,
     first_edge: Ints,
-    edge_slot: Ints,
+    edge_child: Ints,
     player: int,
     free: npt.NDArray[np.bool_],
     strategy: Floats,
@@ -285,64 +290,67 @@ def pull_values(
         first, last = first_edge[node], first_edge[node + 1]
         own = actor[node] == player
         if own and not free[node].all():
-            mean_value(first, last, edge_slot, node, strategy, values)
+            mean_value(first, last, edge_child, node, strategy, values)
             if free[node].any():
-                best_value(first, last, edge_slot, node, free[node], values)
+                best_value(first, last, edge_child, node, free[node], values)
             continue
         value = values[node]
-        value[:] = values[edge_slot[first]]
+        value[:] = values[edge_child[first]]
         for edge in range(first + 1, last):
-            child = values[edge_slot[edge]]
+            child = values[edge_child[edge]]
             for u in range(len(value)):
                 value[u] = max(value[u], child[u]) if own else value[u] + child[u]
 
 
 @nb.njit(cache=True, nogil=True)
-def mean_value(first: int, last: int, edge_slot: Ints, node: int, strategy: Floats, values: Floats) -> None:
+def mean_value(first: int, last: int, edge_child: Ints, node: int, strategy: Floats, values: Floats) -> None:
     """The strategy's mean over the edges `first` .. `last` - 1 of `node`, into its row of `values` [S, U]."""
     value = values[node]
     value[:] = 0
     for edge in range(first, last):
-        probability, child = strategy[edge], values[edge_slot[edge]]
+        probability, child = strategy[edge], values[edge_child[edge]]
         for u in range(len(value)):
             value[u] += probability[u] * child[u]
 
 
 @nb.njit(cache=True, nogil=True)
-def best_value(first: int, last: int, edge_slot: Ints, node: int, free: npt.NDArray[np.bool_], values: Floats) -> None:
-    """The best of the edges `first` .. `last` - 1 of `node` for the views that are `free` [U], into its row of `values`."""
+def best_value(first: int, last: int, edge_child: Ints, node: int, free: npt.NDArray[np.bool_], values: Floats) -> None:
+    """The best of the edges `first` .. `last` - 1 of `node` for the canonical hands that are `free` [U], into its row
+    of `values`.
+    """
     value = values[node]
     for u in np.flatnonzero(free):
-        value[u] = values[edge_slot[first], u]
+        value[u] = values[edge_child[first], u]
         for edge in range(first + 1, last):
-            value[u] = max(value[u], values[edge_slot[edge], u])
+            value[u] = max(value[u], values[edge_child[edge], u])
 
 
 @nb.njit(cache=True, nogil=True)
 def best_replies(
     nodes: Ints,
     first_edge: Ints,
-    edge_slot: Ints,
+    edge_child: Ints,
     free: npt.NDArray[np.bool_],
     tied: npt.NDArray[np.float64],
     values: Floats,
     strategy: Floats,
 ) -> None:
-    """Set the `strategy` [E, U] at `nodes` [m], with views that are `free` [m, U], to the best actions by `values` [S, U].
+    """Set the `strategy` [E, U] at `nodes` [m], with canonical hands that are `free` [m, U], to the best actions by
+    `values` [S, U].
 
     Actions are equally good within `tied` [m, U], and share the probability.
     """
     for i in range(len(nodes)):
         first, last = first_edge[nodes[i]], first_edge[nodes[i] + 1]
         for u in np.flatnonzero(free[i]):
-            least, ties = values[edge_slot[first], u], 0
+            least, ties = values[edge_child[first], u], 0
             for edge in range(first + 1, last):
-                least = max(least, values[edge_slot[edge], u])
+                least = max(least, values[edge_child[edge], u])
             least -= tied[i, u]
             for edge in range(first, last):
-                ties += values[edge_slot[edge], u] >= least
+                ties += values[edge_child[edge], u] >= least
             for edge in range(first, last):
-                strategy[edge, u] = (values[edge_slot[edge], u] >= least) / ties
+                strategy[edge, u] = (values[edge_child[edge], u] >= least) / ties
 
 
 @nb.njit(cache=True, nogil=True)

@@ -17,7 +17,16 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from deepcfr.boards.boards import MOST_ORDERED, Board, Boards, Deal, Entry, SampledBoards, by_likeness, count_boards
+from deepcfr.boards.boards import (
+    MOST_ORDERED,
+    Board,
+    BoardReach,
+    Boards,
+    Deal,
+    SampledBoards,
+    by_likeness,
+    count_boards,
+)
 from deepcfr.boards.kernels import draw_decisions, unblocked_reach
 from deepcfr.boards.rounds import RoundTree
 from deepcfr.boards.sweep import BoardStrategy, RoundPass, Scratch
@@ -53,9 +62,9 @@ class BoardPass:
 
     advantages: list[HandSamples] | list[Samples]  # by round
     strategies: list[HandSamples] | list[Samples]  # by round; whole hands are the same ones as in `advantages`
-    first_values: npt.NDArray[np.float64]  # [S, U], the player's values at all slots of the first round
+    first_values: npt.NDArray[np.float64]  # [S, U], the player's values at all nodes of the first round
     value: float  # of the game to the player
-    nodes_touched: int  # decisions and terminals, once for each view of each board
+    nodes_touched: int  # decisions and terminals, once for each canonical hand of each board
     evaluated: int  # infosets at which a strategy was evaluated
     boards: int  # number of boards of the last round
 
@@ -73,9 +82,9 @@ def traverse_boards(
     """Play both players' strategy on sampled boards, and record hands of `player` on each of them.
 
     On a panel whole hands are recorded, with all of the player's decisions in a round, otherwise single infosets. All
-    randomness comes from `stream`, so equal streams visit the same boards and record the same samples in the same order.
-    Samples carry `iteration`. With `elsewhere` the first boards of which there are several, and all after them, are played
-    by `BoardTraversal.piece` of equal arguments in other processes.
+    randomness comes from `stream`, so equal streams visit the same boards and record the same samples in the same
+    order. Samples carry `iteration`. With `elsewhere` the first boards of which there are several, and all after them,
+    are played by `BoardTraversal.piece` of equal arguments in other processes.
     """
     traversal = BoardTraversal(boards, strategy, player, settings, iteration, stream)
     runs = _Elsewhere(traversal, elsewhere) if elsewhere else workers
@@ -154,8 +163,8 @@ def _drawn(boards: SampledBoards, board: Board, count: int, hands: int, draw: np
 Records = dict[tuple[int, ...], Recorded]
 """What was found on boards, by round and cards."""
 Piece = tuple[Floats, Records]
-"""The values at the entries of a board, [1, entries, U], and what was found there and on later boards."""
-PlayElsewhere = Callable[[Iterable[Entry]], Iterator[Piece]]
+"""The values at the round roots of a board, [1, round roots, U], and what was found there and on later boards."""
+PlayElsewhere = Callable[[Iterable[BoardReach]], Iterator[Piece]]
 """Plays boards and those after them in other processes; returns in order what `BoardTraversal.piece` does."""
 
 
@@ -182,14 +191,14 @@ class BoardTraversal:
         self._usual = uniform_reach(self.boards.rounds, self.player)
         self.choose = BoardSampler(self.boards, self.settings, self.stream).choose
 
-    def piece(self, entry: Entry) -> Piece:
+    def piece(self, place: BoardReach) -> Piece:
         """Play a board and those after it."""
         self.found = {}
-        values = self.boards.play(self.visit, entry, choose=self.choose)
+        values = self.boards.play(self.visit, place, choose=self.choose)
         return values, self.found
 
     def visit(self, board: Board, reach: Floats, deal: Deal) -> Floats:
-        """Play one board and record its samples; returns the player's values at the round's entries, [1, X', U]."""
+        """Play one board and record its samples; returns the player's values at the round's roots, [1, X', U]."""
         player, tree = self.player, self.boards.rounds[board.round]
         play = RoundPass(tree, board, reach, self._scratch)
         play.down(self.strategy(tree, board))
@@ -197,7 +206,7 @@ class BoardTraversal:
         if board.round == 0:
             self.first_values = values[0].copy()
         self.found[board.round, *board.cards] = self._record(play, values[0])
-        return values[:, tree.entries]
+        return values[:, tree.roots]
 
     def _record(self, play: RoundPass, values: Floats) -> Recorded:
         """The board's samples: of whole hands on a panel, else of infosets."""
@@ -205,32 +214,38 @@ class BoardTraversal:
         part = self._parts[board.round]
         reach = np.empty((len(part.nodes), len(board)))
         opponent_row = tree.row[1 - self.player, part.nodes]
-        unblocked_reach(opponent_row, play.rows[1 - self.player], board.holes, board.view, board.example, reach)
+        unblocked_reach(opponent_row, play.rows[1 - self.player], board.holes, board.canonical, board.example, reach)
         record = self._whole_hands if self.settings.on_panel else self._infosets
         advantages, strategies = record(play, values, reach)
         return Recorded(
             round=board.round,
             advantages=advantages,
             strategies=strategies,
-            nodes_touched=(tree.num_slots - len(tree.exits)) * len(board),
+            nodes_touched=(tree.num_nodes - len(tree.round_leaves)) * len(board),
             evaluated=len(tree.nodes) * len(board),
         )
 
     def _whole_hands(self, play: RoundPass, values: Floats, reach: Floats) -> tuple[HandSamples, HandSamples]:
-        """Hands drawn in proportion to the number of hands in their view."""
+        """Hands drawn in proportion to the number of hands in their canonical hand."""
         tree, board, own = play.tree, play.board, play.rows[self.player]
-        part, view = self._parts[board.round], self._draw_views(board)
-        advantages = values[tree.edge_slot[part.edges]][:, view] - values[tree.edge_node[part.edges]][:, view]
+        part, canonical = self._parts[board.round], self._draw_hands(board)
+        advantages = (
+            values[tree.edge_child[part.edges]][:, canonical] - values[tree.edge_node[part.edges]][:, canonical]
+        )
         rules = self.boards.game.rules
         everyone = comb(rules.num_cards - len(board.cards) - rules.hole_cards, rules.hole_cards)
         own_row = tree.row[self.player, part.nodes]
         return (
-            self._hand_samples(board, view, advantages / everyone, reach[:, view] / everyone),
-            self._hand_samples(board, view, own[tree.edge_row[part.edges]][:, view], own[own_row][:, view]),
+            self._hand_samples(board, canonical, advantages / everyone, reach[:, canonical] / everyone),
+            self._hand_samples(
+                board, canonical, own[tree.edge_row[part.edges]][:, canonical], own[own_row][:, canonical]
+            ),
         )
 
     def _infosets(self, play: RoundPass, values: Floats, reach: Floats) -> tuple[Samples, Samples]:
-        """Infosets as external sampling meets them: drawn in proportion to the opponent's reach, or to the player's own."""
+        """Infosets as external sampling meets them: drawn in proportion to the opponent's reach, or to the player's
+        own.
+        """
         tree, board, count = play.tree, play.board, self.settings.decisions
         draw = np.random.default_rng(key(self.stream, "infosets", board.round, *board.cards))
         own = play.rows[self.player][tree.row[self.player, self._parts[board.round].nodes]] / board.reach_scale
@@ -246,39 +261,39 @@ class BoardTraversal:
         self, play: RoundPass, drawn: tuple[Ints, Ints], values: Floats | None = None, reach: Floats = _NONE
     ) -> Samples:
         """The samples of drawn decisions and hands: advantages by `values` and `reach`, or without them strategies."""
-        place, view = drawn[0], drawn[1][:, None]
+        place, canonical = drawn[0], drawn[1][:, None]
         node = self._parts[play.board.round].nodes[place]
         edge = play.tree.edge_of[node]
         if values is None:
-            found = play.sigma[edge, view[..., None]]
+            found = play.sigma[edge, canonical[..., None]]
         else:
-            gains = values[play.tree.edge_slot[edge], view[..., None]] - values[node, view][..., None]
-            found = gains / reach[place, view][..., None]
+            gains = values[play.tree.edge_child[edge], canonical[..., None]] - values[node, canonical][..., None]
+            found = gains / reach[place, canonical][..., None]
         target = np.zeros((*node.shape, self.boards.game.encoding.num_actions), np.float32)
         target[..., : edge.shape[-1]] = np.where(edge >= 0, found, 0)
-        nodes, cards = play.tree.nodes[node], play.board.view_cards[drawn[1]]
+        nodes, cards = play.tree.nodes[node], play.board.visible_cards[drawn[1]]
         if self.settings.decisions == 1:
             nodes, target = nodes[:, 0], target[:, 0]
         return Samples(
             Infosets(torch.from_numpy(nodes), torch.from_numpy(cards)),
             torch.from_numpy(target),
-            torch.full((len(view),), self.iteration, dtype=torch.int32),
+            torch.full((len(canonical),), self.iteration, dtype=torch.int32),
         )
 
-    def _draw_views(self, board: Board) -> Ints:
+    def _draw_hands(self, board: Board) -> Ints:
         hands = np.cumsum(board.size)
         draw = np.random.default_rng(key(self.stream, "hands", board.round, *board.cards))
         count = int(self.settings.samples * board.emphasis + draw.random())
         points = (draw.random() + np.arange(count)) / max(1, count) * hands[-1]
-        view: Ints = np.searchsorted(hands, points, side="right").clip(max=len(board) - 1)
-        return view
+        canonical: Ints = np.searchsorted(hands, points, side="right").clip(max=len(board) - 1)
+        return canonical
 
-    def _hand_samples(self, board: Board, view: Ints, values: Floats, reach: Floats) -> HandSamples:
+    def _hand_samples(self, board: Board, canonical: Ints, values: Floats, reach: Floats) -> HandSamples:
         return HandSamples(
-            cards=torch.from_numpy(board.view_cards[view]),
+            cards=torch.from_numpy(board.visible_cards[canonical]),
             values=torch.from_numpy(values.T.astype(np.float32)),
             reach=torch.from_numpy(reach.T.astype(np.float32)),
-            iteration=torch.full((len(view),), self.iteration, dtype=torch.int32),
+            iteration=torch.full((len(canonical),), self.iteration, dtype=torch.int32),
         )
 
 
@@ -290,7 +305,7 @@ class _Elsewhere:
     run: PlayElsewhere
 
     def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:  # noqa: ARG002
-        """The values at the entries of every item, an `Entry`, in order."""
+        """The values at the round roots of every item, a `BoardReach`, in order."""
         for values, found in self.run(items):
             self.traversal.found |= found
             yield values
@@ -301,19 +316,19 @@ def uniform_reach(rounds: list[RoundTree], player: int) -> list[tuple[float, flo
 
     They set the unit of `samples`, so that boards of all rounds record about as many infosets.
     """
-    sums, at_entries = [], np.ones((2, 1))
+    sums, at_roots = [], np.ones((2, 1))
     for tree in rounds:
         share = 1 / np.diff(tree.first_edge)[tree.edge_node]
         reach = [np.empty(rows) for rows in tree.num_rows]
         for p in (0, 1):
-            reach[p][: len(tree.entries)] = at_entries[p]
+            reach[p][: len(tree.roots)] = at_roots[p]
         for edge, node in enumerate(tree.edge_node):  # parents come first
             actor = tree.actor[node]
             reach[actor][tree.edge_row[edge]] = reach[actor][tree.row[actor, node]] * share[edge]
         nodes = np.flatnonzero(tree.actor == player)
         opponent, own = (float(reach[p][tree.row[p, nodes]].sum()) for p in (1 - player, player))
         sums.append((opponent, own))
-        at_entries = np.stack([reach[p][tree.row[p, tree.exits]] for p in (0, 1)])
+        at_roots = np.stack([reach[p][tree.row[p, tree.round_leaves]] for p in (0, 1)])
     return sums
 
 

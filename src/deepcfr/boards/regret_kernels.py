@@ -1,4 +1,5 @@
-"""The numba kernels of counterfactual regrets in one betting round on one board: matching, one descent, sums, discounts.
+"""The numba kernels of counterfactual regrets in one betting round on one board: matching, one descent, sums,
+discounts.
 
 Shapes are those of `boards.kernels`."""
 
@@ -38,25 +39,29 @@ def match_outputs(
 
     Where no advantage is positive, `highest` plays the highest one, ties shared, and otherwise all legal actions alike.
     """
-    views = outputs.shape[2]
-    total, best, ties = np.empty(views, np.float32), np.empty(views, np.float32), np.empty(views, np.float32)
+    canonicals = outputs.shape[2]
+    total, best, ties = (
+        np.empty(canonicals, np.float32),
+        np.empty(canonicals, np.float32),
+        np.empty(canonicals, np.float32),
+    )
     for i in range(len(nodes)):
         first, last = first_edge[nodes[i]], first_edge[nodes[i] + 1]
         total[:] = 0
         best[:] = outputs[i, edge_action[first]]
         for edge in range(first, last):
             output = outputs[i, edge_action[edge]]
-            for u in range(views):
+            for u in range(canonicals):
                 total[u] += max(output[u], np.float32(0))
                 best[u] = max(best[u], output[u])
         ties[:] = 0
         for edge in range(first, last):
             output = outputs[i, edge_action[edge]]
-            for u in range(views):
+            for u in range(canonicals):
                 ties[u] += np.float32(1) if not highest or output[u] == best[u] else np.float32(0)
         for edge in range(first, last):
             output, target = outputs[i, edge_action[edge]], strategy[edge]
-            for u in range(views):
+            for u in range(canonicals):
                 other = np.float32(1) / ties[u] if not highest or output[u] == best[u] else np.float32(0)
                 target[u] = max(output[u], np.float32(0)) / total[u] if total[u] > 0 else other
 
@@ -95,9 +100,9 @@ def descend(
 ) -> None:
     """The forward pass of a CFR update: regret matching, reach, and the player's average strategy.
 
-    `own` and `other` [rows, U] are the reach of the player and of the opponent, filled in at the entries, with `tremble` as
-    in `push_reach`. `average` [E, U] of the player's edges is multiplied by `keep`, and reach times strategy is
-    added.
+    `own` and `other` [rows, U] are the reach of the player and of the opponent, filled in at the round roots, with
+    `tremble` as in `push_reach`. `average` [E, U] of the player's edges is multiplied by `keep`, and reach times
+    strategy is added.
     """
     kept = own.dtype.type(keep)
     for node in range(len(actor)):
@@ -117,7 +122,7 @@ def descend(
 def add_regrets(
     actor: Ints,
     first_edge: Ints,
-    edge_slot: Ints,
+    edge_child: Ints,
     player: int,
     keep_positive: float,
     keep_negative: float,
@@ -125,7 +130,7 @@ def add_regrets(
     values: Floats,
     regret: Floats,
 ) -> None:
-    """The last step of a CFR update: from the `values` [S, U] of all slots to the player's `regret` [E, U].
+    """The last step of a CFR update: from the `values` [S, U] of all nodes to the player's `regret` [E, U].
 
     Regrets are multiplied by `keep_positive` or `keep_negative` according to their sign, then (action value - node
     value) is added, and the sum is raised to `least` if it is lower.
@@ -136,7 +141,7 @@ def add_regrets(
         if actor[node] == player:
             value = values[node]
             for edge in range(first_edge[node], first_edge[node + 1]):
-                action_value, total = values[edge_slot[edge]], regret[edge]
+                action_value, total = values[edge_child[edge]], regret[edge]
                 for u in range(len(total)):
                     kept = total[u] * (positive if total[u] > 0 else negative)
                     total[u] = max(kept + (action_value[u] - value[u]), lowest)
@@ -155,8 +160,8 @@ def fade(
 ) -> None:
     """Multiply by `factor` what was learnt of situations that the players' reach [rows, U] no longer comes to.
 
-    That is the `regret` [E, U] of nodes to which no hand of the opponent comes, and the `average` strategy [E, U] of hands
-    that do not come by their own actions. The strategies stay the same, but what is learnt next outweighs them.
+    That is the `regret` [E, U] of nodes to which no hand of the opponent comes, and the `average` strategy [E, U] of
+    hands that do not come by their own actions. The strategies stay the same, but what is learnt next outweighs them.
     """
     scale = regret.dtype.type(factor)
     for node in range(len(actor)):
@@ -174,7 +179,7 @@ def fade(
 
 @nb.njit(cache=True, nogil=True)
 def predict_regrets(
-    actor: Ints, first_edge: Ints, edge_slot: Ints, player: int, values: Floats, regret: Floats, matched: Floats
+    actor: Ints, first_edge: Ints, edge_child: Ints, player: int, values: Floats, regret: Floats, matched: Floats
 ) -> None:
     """Set the player's `matched` [E, U] to `regret` [E, U] plus the regrets of the iteration with `values` [S, U].
 
@@ -184,6 +189,6 @@ def predict_regrets(
         if actor[node] == player:
             value = values[node]
             for edge in range(first_edge[node], first_edge[node + 1]):
-                action_value = values[edge_slot[edge]]
+                action_value = values[edge_child[edge]]
                 for u in range(len(value)):
                     matched[edge, u] = regret[edge, u] + (action_value[u] - value[u])

@@ -1,7 +1,7 @@
 """A betting round in sequence form, complete or restricted to some of its betting lines.
 
-A round of a large game begins at hundreds of entries, one for each public action sequence that leads to it. A pass over
-some entries at a time saves memory, and a pass over a sample of entries saves time.
+A round of a large game begins at hundreds of round roots, one for each public action sequence that leads to it. A pass
+over some round roots at a time saves memory, and a pass over a sample of round roots saves time.
 """
 
 from __future__ import annotations
@@ -22,34 +22,36 @@ NEXT_ROUND = 3  # leaf kind beside FOLDED and SHOWDOWN
 
 @dataclass(frozen=True)
 class RoundTree:
-    """One round of a public tree: slots are its decision nodes (parents first), then its leaves; edges are legal actions.
+    """One round of a public tree: nodes are its decision nodes (parents first), then its leaves; edges are legal
+    actions.
 
-    A player's reach changes only with its own actions, so it is stored in rows: one for each entry of the round, then
-    one for each of the player's edges. `row[p, slot]` is the row of player p's reach at a slot.
+    A player's reach changes only with its own actions, so it is stored in rows: one for each round root of the round,
+    then one for each of the player's edges. `row[p, node]` is the row of player p's reach at a node.
     """
 
     nodes: Ints  # [n] decision nodes of the public tree
     actor: Ints  # [n]
     first_edge: Ints  # [n + 1]; the edges of node i are first_edge[i] .. first_edge[i + 1] - 1
     edge_action: Ints  # [E]
-    edge_slot: Ints  # [E] the slot after the edge
+    edge_child: Ints  # [E] the node after the edge
     edge_row: Ints  # [E] the acting player's row after it
     row: Ints  # [P, S]
     num_rows: tuple[int, int]
-    entries: Ints  # [X'] first slots of the round, in the order of the previous round's exits
-    entry_nodes: Ints  # [X'] their nodes in the public tree
-    exits: Ints  # [X] slots of the leaves that lead to the next round
-    # [L] FOLDED, SHOWDOWN or NEXT_ROUND. After players are all-in, leaves are entries too: they lead through each round.
+    roots: Ints  # [X'] first nodes of the round, in the order of the previous round's leaves
+    root_nodes: Ints  # [X'] their nodes in the public tree
+    round_leaves: Ints  # [X] nodes of the leaves that lead to the next round
+    # [L] FOLDED, SHOWDOWN or NEXT_ROUND. After players are all-in, leaves are round roots too: they lead through each
+    # round.
     leaf_kind: Ints
     leaf_payoff: npt.NDArray[np.float64]  # [P, L] gain after a fold, or of a showdown's winner; in units
     leaf_fee: npt.NDArray[np.float64]  # [L] what each player pays besides at a showdown, whoever wins; in units
 
     @property
     def num_edges(self) -> int:
-        return len(self.edge_slot)
+        return len(self.edge_child)
 
     @cached_property
-    def num_slots(self) -> int:
+    def num_nodes(self) -> int:
         return len(self.nodes) + len(self.leaf_kind)
 
     @cached_property
@@ -84,7 +86,7 @@ class RoundTree:
         return LeafColumns(
             rows=columns,
             num_showdown=len(first),
-            slot=(len(self.nodes) + ended)[order],
+            node=(len(self.nodes) + ended)[order],
             column=column[order],
             showdown=shown[order],
             payoff=self.leaf_payoff[player, ended[order]],
@@ -92,53 +94,53 @@ class RoundTree:
         )
 
     @cached_property
-    def entry_of_slot(self) -> Ints:
-        """The entry before every decision and leaf, as a position in `entries`, [S]."""
-        entry = np.full(self.num_slots, -1)
-        entry[self.entries] = np.arange(len(self.entries))
-        for node, slot in zip(self.edge_node, self.edge_slot, strict=True):  # parents come first
-            entry[slot] = entry[node]
-        return entry
+    def root_of(self) -> Ints:
+        """The round root before every decision and leaf, as a position in `roots`, [S]."""
+        root = np.full(self.num_nodes, -1)
+        root[self.roots] = np.arange(len(self.roots))
+        for node, child in zip(self.edge_node, self.edge_child, strict=True):  # parents come first
+            root[child] = root[node]
+        return root
 
-    def only(self, entries: Ints) -> Lines:
-        """The part of the round after `entries` [X'], ascending positions, which become its entries 0 .. X' - 1."""
+    def only(self, roots: Ints) -> PartialRound:
+        """The part of the round after `roots` [X'], ascending positions, which become its round roots 0 .. X' - 1."""
         decisions = len(self.nodes)
-        chosen = np.zeros(len(self.entries), np.bool_)
-        chosen[entries] = True
-        kept = chosen[self.entry_of_slot]
-        nodes, slots = np.flatnonzero(kept[:decisions]), np.flatnonzero(kept)
+        chosen = np.zeros(len(self.roots), np.bool_)
+        chosen[roots] = True
+        kept = chosen[self.root_of]
+        nodes, all_nodes = np.flatnonzero(kept[:decisions]), np.flatnonzero(kept)
         edges = np.flatnonzero(kept[self.edge_node])
-        exits = np.flatnonzero(kept[self.exits])
-        slot = np.cumsum(kept) - 1
-        edge_node = slot[self.edge_node[edges]]
+        round_leaves = np.flatnonzero(kept[self.round_leaves])
+        number = np.cumsum(kept) - 1
+        edge_node = number[self.edge_node[edges]]
         actor = self.actor[self.edge_node[edges]]
-        rows = [np.concatenate([entries, self.edge_row[edges[actor == player]]]) for player in (0, 1)]
+        rows = [np.concatenate([roots, self.edge_row[edges[actor == player]]]) for player in (0, 1)]
         # rows of a player keep their order, so both parts of `rows` are ascending
-        row = [np.searchsorted(rows[player], self.row[player, slots]) for player in (0, 1)]
+        row = [np.searchsorted(rows[player], self.row[player, all_nodes]) for player in (0, 1)]
         edge_row = np.where(actor == 0, *(np.searchsorted(part, self.edge_row[edges]) for part in rows))
         part = RoundTree(
             nodes=self.nodes[nodes],
             actor=self.actor[nodes],
             first_edge=np.searchsorted(edge_node, np.arange(len(nodes) + 1)),
             edge_action=self.edge_action[edges],
-            edge_slot=slot[self.edge_slot[edges]],
+            edge_child=number[self.edge_child[edges]],
             edge_row=edge_row,
             row=np.stack(row),
             num_rows=(len(rows[0]), len(rows[1])),
-            entries=slot[self.entries[entries]],
-            entry_nodes=self.entry_nodes[entries],
-            exits=slot[self.exits[exits]],
+            roots=number[self.roots[roots]],
+            root_nodes=self.root_nodes[roots],
+            round_leaves=number[self.round_leaves[round_leaves]],
             leaf_kind=self.leaf_kind[kept[decisions:]],
             leaf_payoff=self.leaf_payoff[:, kept[decisions:]],
             leaf_fee=self.leaf_fee[kept[decisions:]],
         )
-        return Lines(part, edges, exits)
+        return PartialRound(part, edges, round_leaves)
 
     def raked(self, share: float, cap: float) -> RoundTree:
         """The round if the house takes `share` of the final pot from its winner, at most `cap` units.
 
-        A showdown's winner gains (payoff - rake) and the loser (-payoff), and a tie costs each half of the rake: that is a
-        payoff less by half of the rake, and a fee of the other half for both.
+        A showdown's winner gains (payoff - rake) and the loser (-payoff), and a tie costs each half of the rake: that
+        is a payoff less by half of the rake, and a fee of the other half for both.
         """
         rake = np.minimum(share * 2 * np.abs(self.leaf_payoff[0]), cap)
         fee = np.where(self.leaf_kind == SHOWDOWN, rake / 2, 0)
@@ -157,7 +159,7 @@ class LeafColumns:
 
     rows: Ints  # [K] reach rows, first those of showdowns; both parts are padded
     num_showdown: int
-    slot: Ints  # [L'] of each fold and showdown
+    node: Ints  # [L'] of each fold and showdown
     column: Ints  # [L'] position in `rows`, ascending
     showdown: npt.NDArray[np.bool_]  # [L']
     payoff: npt.NDArray[np.float64]  # [L'] to the player
@@ -165,73 +167,75 @@ class LeafColumns:
 
 
 def round_trees(game: PokerGame) -> list[RoundTree]:
-    """The rounds of a game's public tree; exit x of a round is entry x of the next."""
+    """The rounds of a game's public tree; round leaf x of a round is round root x of the next."""
     payoffs = payoff_table(game.rules, game.tree)
     trees: list[RoundTree] = []
-    entry_nodes = np.array([0])
+    root_nodes = np.array([0])
     for round_ in range(game.rules.num_rounds):
-        tree, entry_nodes = _round_tree(game.tree, payoffs, round_, entry_nodes)
+        tree, root_nodes = _round_tree(game.tree, payoffs, round_, root_nodes)
         trees.append(tree)
     return trees
 
 
 def _round_tree(
-    tree: PublicTree, payoffs: npt.NDArray[np.float64], round_: int, entry_nodes: Ints
+    tree: PublicTree, payoffs: npt.NDArray[np.float64], round_: int, root_nodes: Ints
 ) -> tuple[RoundTree, Ints]:
     nodes = np.flatnonzero((tree.round == round_) & (tree.ended == 0))
     edge_node, edge_action = np.nonzero(tree.legal[nodes])
     targets = tree.child[nodes[edge_node], edge_action]
-    slot_of = np.full(tree.num_nodes, -1)
-    slot_of[nodes] = np.arange(len(nodes))
-    leaves = np.concatenate([targets[slot_of[targets] < 0], entry_nodes[slot_of[entry_nodes] < 0]])
-    slot_of[leaves] = len(nodes) + np.arange(len(leaves))
+    node_of = np.full(tree.num_nodes, -1)
+    node_of[nodes] = np.arange(len(nodes))
+    leaves = np.concatenate([targets[node_of[targets] < 0], root_nodes[node_of[root_nodes] < 0]])
+    node_of[leaves] = len(nodes) + np.arange(len(leaves))
     here = (tree.ended[leaves] == FOLDED) | ((tree.ended[leaves] == SHOWDOWN) & (tree.round[leaves] == round_))
     kind = np.where(here, tree.ended[leaves], NEXT_ROUND)
-    exits = leaves[kind == NEXT_ROUND]
-    actor, edge_slot = tree.actor[nodes], slot_of[targets]
-    edge_row, row, num_rows = _sequences(actor[edge_node], edge_node, edge_slot, slot_of[entry_nodes], len(slot_of))
+    round_leaves = leaves[kind == NEXT_ROUND]
+    actor, edge_child = tree.actor[nodes], node_of[targets]
+    edge_row, row, num_rows = _sequences(actor[edge_node], edge_node, edge_child, node_of[root_nodes], len(node_of))
     return (
         RoundTree(
             nodes=nodes,
             actor=actor,
             first_edge=np.searchsorted(edge_node, np.arange(len(nodes) + 1)),
             edge_action=edge_action,
-            edge_slot=edge_slot,
+            edge_child=edge_child,
             edge_row=edge_row,
             row=row[:, : len(nodes) + len(leaves)],
             num_rows=num_rows,
-            entries=slot_of[entry_nodes],
-            entry_nodes=entry_nodes,
-            exits=slot_of[exits],
+            roots=node_of[root_nodes],
+            root_nodes=root_nodes,
+            round_leaves=node_of[round_leaves],
             leaf_kind=kind,
             # A fold pays player 0 the same in all columns; at a showdown column 2 is its win and 0 its loss.
             leaf_payoff=np.stack([payoffs[leaves, 2], -payoffs[leaves, 0]]),
             leaf_fee=np.zeros(len(leaves)),
         ),
-        exits,
+        round_leaves,
     )
 
 
 def _sequences(
-    edge_actor: Ints, edge_node: Ints, edge_slot: Ints, entries: Ints, num_slots: int
+    edge_actor: Ints, edge_node: Ints, edge_child: Ints, roots: Ints, num_nodes: int
 ) -> tuple[Ints, Ints, tuple[int, int]]:
-    """The acting player's row after each edge, both players' rows at each slot, and the number of rows of each player."""
-    row = np.full((2, num_slots), -1)
-    row[:, entries] = np.arange(len(entries))
-    edge_row = np.empty(len(edge_slot), np.int64)
-    num_rows = [len(entries), len(entries)]
-    for edge, (actor, node, slot) in enumerate(zip(edge_actor, edge_node, edge_slot, strict=True)):
+    """The acting player's row after each edge, both players' rows at each node, and the number of rows of each
+    player.
+    """
+    row = np.full((2, num_nodes), -1)
+    row[:, roots] = np.arange(len(roots))
+    edge_row = np.empty(len(edge_child), np.int64)
+    num_rows = [len(roots), len(roots)]
+    for edge, (actor, node, child) in enumerate(zip(edge_actor, edge_node, edge_child, strict=True)):
         edge_row[edge] = num_rows[actor]
         num_rows[actor] += 1
-        row[1 - actor, slot] = row[1 - actor, node]
-        row[actor, slot] = edge_row[edge]
+        row[1 - actor, child] = row[1 - actor, node]
+        row[actor, child] = edge_row[edge]
     return edge_row, row, (num_rows[0], num_rows[1])
 
 
 @dataclass(frozen=True)
-class Lines:
-    """The part of a round after some of its entries, as a separate round."""
+class PartialRound:
+    """The part of a round after some of its round roots, as a separate round."""
 
     tree: RoundTree
     edges: Ints  # [E] edges of the complete round
-    exits: Ints  # [X] exits of the complete round
+    round_leaves: Ints  # [X] round leaves of the complete round

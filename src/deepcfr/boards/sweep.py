@@ -1,6 +1,6 @@
 """Full-width passes: reach down and values up one round on one board, and exact values of a whole game.
 
-Every method that plays all hands on a board does the same there: the strategy carries reach from the entries to the
+Every method that plays all hands on a board does the same there: the strategy carries reach from the round roots to the
 leaves, folds and showdowns get their payoffs, the next round's boards are visited, and values are carried back
 (`RoundPass`).
 """
@@ -22,18 +22,18 @@ from deepcfr.core.parallel import Workers
 from deepcfr.core.types import Doubles, Floats
 
 BoardStrategy = Callable[[RoundTree, Board], Floats]
-"""(round, board) to the probability of every edge of the round with every view of the board, [E, U]."""
-Aims = Sequence[tuple[int, bool | npt.NDArray[np.bool_]]]
-"""K pairs (player, best): the player whose values to compute, and whether it plays a best response or its strategy; or the
-decisions [n], or the views at them [n, U], at which it plays a best response."""
-EVERYTHING: Aims = ((0, True), (1, True), (0, False), (1, False))
+"""(round, board) to the probability of every edge of the round with every canonical hand of the board, [E, U]."""
+Objectives = Sequence[tuple[int, bool | npt.NDArray[np.bool_]]]
+"""K pairs (player, best): the player whose values to compute, and whether it plays a best response or its strategy; or
+the decisions [n], or the canonical hands at them [n, U], at which it plays a best response."""
+EVERYTHING: Objectives = ((0, True), (1, True), (0, False), (1, False))
 
 
 class Scratch(threading.local):
     """Thread-local working arrays by name, which keep their last contents.
 
-    A board needs a few megabytes for a short time. Allocating them anew for each of thousands of boards costs more than
-    the arithmetic, because the system clears every page. They have one `dtype`;
+    A board needs a few megabytes for a short time. Allocating them again for each of thousands of boards costs more
+    than the arithmetic, because the system clears every page. They have one `dtype`;
     types here name float64, which all but search have.
     """
 
@@ -49,7 +49,7 @@ class Scratch(threading.local):
             size = prod(shape)
             buffer = self._buffers.get(name)
             if buffer is None or len(buffer) < size:
-                self._arrays.clear()  # views of the old buffer would keep it
+                self._arrays.clear()  # arrays inside the old buffer would keep it
                 buffer = self._buffers[name] = np.empty(size, self._dtype)
             array = self._arrays[name, shape] = buffer[:size].reshape(shape)
         return array
@@ -62,39 +62,39 @@ class RoundPass:
     """
 
     def __init__(self, tree: RoundTree, board: Board, reach: Floats, scratch: Scratch) -> None:
-        """Start with both players' `reach` at the round's entries, [P, X', U]."""
+        """Start with both players' `reach` at the round's roots, [P, X', U]."""
         self.tree, self.board, self._scratch = tree, board, scratch
-        entries, views = reach.shape[1:]
-        first, second = (scratch.array(f"reach {p} {board.round}", (tree.num_rows[p], views)) for p in (0, 1))
-        first[:entries], second[:entries] = reach
+        roots, canonicals = reach.shape[1:]
+        first, second = (scratch.array(f"reach {p} {board.round}", (tree.num_rows[p], canonicals)) for p in (0, 1))
+        first[:roots], second[:roots] = reach
         self.rows = first, second  # both players' reach, [rows, U]
         self.sigma: Floats  # the strategy, [E, U]
 
     def down(self, strategy: Floats, tremble: float = 0.0) -> None:
-        """Carry both players' reach from the entries to all rows by the `strategy` [E, U], with at least `tremble`."""
+        """Carry both players' reach from the roots to all rows by the `strategy` [E, U], with at least `tremble`."""
         tree = self.tree
         self.sigma = np.ascontiguousarray(strategy, np.float64)
         push_both(tree.actor, tree.first_edge, tree.edge_row, tree.row, self.sigma, *self.rows, tremble)
 
-    def up(self, aims: Aims, deal: Deal) -> Doubles:
-        """The values of `aims` at all slots of the round, [K, S, U]; `deal` gives the values at its exits."""
-        values = self.leaves([player for player, _ in aims])
-        exits = self.tree.exits
-        if len(exits):
-            for value, later in zip(values, deal(self.reach_at_exits()), strict=True):
-                value[exits] = later
-        for value, (player, doing) in zip(values, aims, strict=True):
+    def up(self, objectives: Objectives, deal: Deal) -> Doubles:
+        """The values of `objectives` at all nodes of the round, [K, S, U]; `deal` gives the values at its leaves."""
+        values = self.leaves([player for player, _ in objectives])
+        round_leaves = self.tree.round_leaves
+        if len(round_leaves):
+            for value, later in zip(values, deal(self.reach_at_leaves()), strict=True):
+                value[round_leaves] = later
+        for value, (player, doing) in zip(values, objectives, strict=True):
             self.pull(player, doing, value)
         return values
 
-    def reach_at_exits(self) -> Floats:
-        """Both players' reach at the round's exits, [P, X, U]."""
+    def reach_at_leaves(self) -> Floats:
+        """Both players' reach at the round's leaves, [P, X, U]."""
         tree = self.tree
-        return np.stack([self.rows[player][tree.row[player, tree.exits]] for player in (0, 1)])
+        return np.stack([self.rows[player][tree.row[player, tree.round_leaves]] for player in (0, 1)])
 
     def leaves(self, players: Sequence[int]) -> Doubles:
         """Values [K, S, U] of K `players`, filled in at folds and showdowns only."""
-        values = self._scratch.array(f"values {self.board.round}", (len(players), self.tree.num_slots, len(self.board)))
+        values = self._scratch.array(f"values {self.board.round}", (len(players), self.tree.num_nodes, len(self.board)))
         for place, player in enumerate(players):
             first = players.index(player)
             if first < place:
@@ -107,8 +107,8 @@ class RoundPass:
         leaves, board = self.tree.leaves[player], self.board
         work = self._scratch.array("leaves", (board.num_cards + 2 + 3 * len(board), LEAF_BLOCK))
         leaf_values(
-            leaves.rows, leaves.num_showdown, leaves.slot, leaves.column, leaves.showdown, leaves.payoff, leaves.fee,
-            self.rows[1 - player], board.holes, board.view, board.group, board.example, work, values,
+            leaves.rows, leaves.num_showdown, leaves.node, leaves.column, leaves.showdown, leaves.payoff, leaves.fee,
+            self.rows[1 - player], board.holes, board.canonical, board.group, board.example, work, values,
         )  # fmt: skip
 
     def absent(self, player: int) -> npt.NDArray[np.bool_]:
@@ -118,23 +118,23 @@ class RoundPass:
     def pull(self, player: int, free: bool | npt.NDArray[np.bool_], values: Doubles) -> None:
         """Carry one player's `values` [S, U] from the leaves to all decisions.
 
-        The player plays the best action at the nodes in `free` [n], or with the views there in `free` [n, U] (a bool means
-        all or none), and its strategy elsewhere.
+        The player plays the best action at the nodes in `free` [n], or with the canonical hands there in `free` [n, U]
+        (a bool means all or none), and its strategy elsewhere.
         """
         tree = self.tree
         if isinstance(free, bool):
             free = np.full(len(tree.nodes), free)
-        views = free[:, None] if free.ndim == 1 else free
-        pull_values(tree.actor, tree.first_edge, tree.edge_slot, player, views, self.sigma, values)
+        canonicals = free[:, None] if free.ndim == 1 else free
+        pull_values(tree.actor, tree.first_edge, tree.edge_child, player, canonicals, self.sigma, values)
 
 
 def showdowns(board: Board, reach: Floats, scratch: Scratch) -> Doubles:
-    """The reach of the hands that each view beats less that of the hands that beat it, [X, U], by `reach` [X, U]."""
+    """The reach of the hands that each hand beats less that of the hands that beat it, [X, U], by `reach` [X, U]."""
     every, one, won = np.arange(len(reach)), np.ones(len(reach)), np.empty(reach.shape)
     work = scratch.array("leaves", (board.num_cards + 2 + 3 * len(board), LEAF_BLOCK))
     leaf_values(
         every, len(every), every, every, one > 0, one, 0 * one, np.ascontiguousarray(reach, np.float64),
-        board.holes, board.view, board.group, board.example, work, won,
+        board.holes, board.canonical, board.group, board.example, work, won,
     )  # fmt: skip
     return won
 
@@ -167,9 +167,9 @@ def sweep(
         tree = boards.rounds[board.round]
         play = RoundPass(tree, board, reach, scratch)
         play.down(strategy(tree, board))
-        if not len(tree.exits):
+        if not len(tree.round_leaves):
             full_boards.append(1)
-        return play.up(EVERYTHING, deal)[:, tree.entries]
+        return play.up(EVERYTHING, deal)[:, tree.roots]
 
     values = boards.visit_all(visit, workers, on_board, choose).tolist()
     return SweepResult((values[0], values[1]), (values[2], values[3]), sum(full_boards))

@@ -1,4 +1,5 @@
-"""Tables of a full-width solver: one number for every legal action of every round with every view of every board.
+"""Tables of a full-width solver: one number for every legal action of every round with every canonical hand of every
+board.
 
 A round's table is one flat array, board after board, each board [E, U]. In 16 bits a number is the signed square of an
 integer times the scale of its node and board. Squares give more precision to small regrets, which belong to the nearly
@@ -31,7 +32,7 @@ class BoardTables:
         self.values = np.zeros(self._offset[-1], dtype)
 
     def load(self, board: Board) -> npt.NDArray[Any]:
-        """The board's numbers, [E, U], to read, or to change and pass to `store`; here a view of the table."""
+        """The board's numbers, [E, U], to read, or to change and pass to `store`; here a hand of the table."""
         return self.values[self._offset[board.index] : self._offset[board.index + 1]].reshape(self._tree.num_edges, -1)
 
     def store(self, board: Board, values: npt.NDArray[np.floating], player: int, stream: int | None = None) -> None:

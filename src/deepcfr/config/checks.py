@@ -118,7 +118,7 @@ def _family_problems(config: RunConfig) -> Iterator[str]:
     if config.advantage.target == "predict" and config.cfr.first_round == "table":
         yield f"{target}, which needs 'cfr.first_round' to be network: a table predicts nothing."
     if bootstrapped and sampling.on_panel:
-        yield f"{target}, which needs boards that are drawn anew: set 'sampling.panel' to false, or the target to mean."
+        yield f"{target}, which needs boards drawn in each iteration: set 'sampling.panel' to false, or the target to mean."
     if config.advantage.target == "sum" and config.cfr.weighting != "uniform":
         yield f"{target}, which needs 'cfr.weighting' to be uniform, but it is {config.cfr.weighting}."
 

@@ -1,7 +1,7 @@
 """numba, with a place that can be written for compiled kernels. The package's other modules import numba from here.
 
-numba keeps kernels beside the code. Where that cannot be written, as in containers, they are kept in this library's cache,
-and where that cannot be written either, they are compiled anew in every process.
+numba keeps kernels beside the code. Where that cannot be written, as in containers, they are kept in this library's
+cache, and where that cannot be written either, they are compiled again in every process.
 """
 
 from __future__ import annotations

@@ -15,10 +15,12 @@ from deepcfr.core.types import NO_CARD, TERMINAL, Encoding, Infosets
 
 @dataclass(frozen=True)
 class Deals:
-    """All chance events of B traversals, drawn before the first action, so that branches of one traversal share them."""
+    """All chance events of B traversals, drawn before the first action, so that branches of one traversal share
+    them.
+    """
 
     traversal: torch.Tensor  # int64 [B], the number that addresses the traversal's random actions
-    views: torch.Tensor  # uint8 [B, P, R, C], the cards that each player sees in each round
+    visible_cards: torch.Tensor  # uint8 [B, P, R, C], the cards that each player sees in each round
     hidden: Any  # further data of the game's own `start`, `step` and `payoff`, such as the showdown's winner
 
     def __len__(self) -> int:
@@ -43,7 +45,7 @@ class Game(Protocol):
     """A two-player zero-sum game with perfect recall, stepped from node to node (public positions, without the deal).
 
     Node indices are 0 .. N-1. A node belongs to one player, or is terminal. The player's information there is
-    `infoset[node]` together with `deals.views[row, actor[node], round[node]]`.
+    `infoset[node]` together with `deals.visible_cards[row, actor[node], round[node]]`.
     """
 
     name: str
@@ -58,7 +60,7 @@ class Game(Protocol):
 
     @property
     def round(self) -> AtNodes:
-        """The view that a node uses, int64 [N]."""
+        """The canonical hand that a node uses, int64 [N]."""
 
     @property
     def infoset(self) -> AtNodes:
@@ -114,11 +116,13 @@ def lists_deals(game: Game) -> TypeGuard[DealtGame]:
 
 def infosets_at(game: Game, node: torch.Tensor, row: torch.Tensor, deals: Deals) -> Infosets:
     """The infosets of the acting players at `node` [M] of traversals `row` [M]."""
-    return Infosets(game.infoset[node], deals.views[row, game.actor[node], game.round[node]])
+    return Infosets(game.infoset[node], deals.visible_cards[row, game.actor[node], game.round[node]])
 
 
 def by_infoset(game: Game, of_nodes: AtNodes) -> torch.Tensor:
-    """Numbers that all nodes of a public infoset have in common, such as their round or actor: int64 [N] to int64 [K]."""
+    """Numbers that all nodes of a public infoset have in common, such as their round or actor: int64 [N] to int64
+    [K].
+    """
     if isinstance(of_nodes, NodeFunction):
         assert of_nodes.by_infoset is not None
         return of_nodes.by_infoset
@@ -131,7 +135,9 @@ def by_infoset(game: Game, of_nodes: AtNodes) -> torch.Tensor:
 
 
 def card_codes(cards: torch.Tensor, encoding: Encoding) -> torch.Tensor:
-    """Encode each row of cards (uint8 [I, C], NO_CARD allowed) as one integer, int64 [I]; codes of distinct rows differ."""
+    """Encode each row of cards (uint8 [I, C], NO_CARD allowed) as one integer, int64 [I]; codes of distinct rows
+    differ.
+    """
     base = encoding.num_ranks * encoding.num_suits + 1  # 0 stands for NO_CARD; seven cards of 52 take 41 bits
     code = torch.zeros(len(cards), dtype=torch.int64, device=cards.device)
     for slot in range(cards.shape[1]):
@@ -215,17 +221,19 @@ def _deal_problems(game: ListedGame, deals: Deals, later: Deals) -> list[str]:
     count, half = len(deals), len(deals) - len(later)
     rounds = int(game.round[game.actor != TERMINAL].max()) + 1
     problems = _mismatch("traversal", deals.traversal, (count,), torch.int64)
-    if deals.views.ndim == 4:
-        rounds = max(rounds, deals.views.shape[2])
-    problems += _mismatch("views", deals.views, (count, 2, rounds, sum(game.encoding.card_groups)), torch.uint8)
+    if deals.visible_cards.ndim == 4:
+        rounds = max(rounds, deals.visible_cards.shape[2])
+    problems += _mismatch(
+        "visible_cards", deals.visible_cards, (count, 2, rounds, sum(game.encoding.card_groups)), torch.uint8
+    )
     if problems:
         return problems
-    cards = deals.views[deals.views != NO_CARD]
+    cards = deals.visible_cards[deals.visible_cards != NO_CARD]
     if len(cards) and int(cards.max()) >= game.encoding.num_ranks * game.encoding.num_suits:
-        problems.append("views must hold cards of the encoding's deck, or NO_CARD.")
+        problems.append("visible_cards must hold cards of the encoding's deck, or NO_CARD.")
     if not torch.equal(deals.traversal[half:], later.traversal):
         problems.append("deal() must number its traversals from `first`.")
-    if not torch.equal(deals.views[half:], later.views):
+    if not torch.equal(deals.visible_cards[half:], later.visible_cards):
         problems.append("deal() must give a traversal the same deal in any chunking.")
     return problems
 
@@ -233,15 +241,19 @@ def _deal_problems(game: ListedGame, deals: Deals, later: Deals) -> list[str]:
 def _listing_problems(game: DealtGame, deals: Deals) -> list[str]:
     """Find what is wrong with the list of all deals, some of which are `deals`."""
     listed, chance = game.deals()
-    problems = _mismatch("views of deals()", listed.views, (len(listed), *deals.views.shape[1:]), torch.uint8)
+    problems = _mismatch(
+        "visible_cards of deals()", listed.visible_cards, (len(listed), *deals.visible_cards.shape[1:]), torch.uint8
+    )
     if tuple(chance.shape) != (len(listed),) or not (chance > 0).all() or abs(float(chance.sum()) - 1) > 1e-5:
         problems.append("deals() must list deals with as many positive probabilities, which add up to 1.")
     if problems:
         return problems
-    _, view = torch.unique(torch.cat([listed.views, deals.views]).flatten(1), dim=0, return_inverse=True)
-    share = torch.zeros(int(view.max()) + 1, dtype=torch.float64)
-    share = share.scatter_add(0, view[: len(listed)].cpu(), chance.double().cpu())
-    drawn = torch.bincount(view[len(listed) :].cpu(), minlength=len(share)) / len(deals)
+    _, canonical = torch.unique(
+        torch.cat([listed.visible_cards, deals.visible_cards]).flatten(1), dim=0, return_inverse=True
+    )
+    share = torch.zeros(int(canonical.max()) + 1, dtype=torch.float64)
+    share = share.scatter_add(0, canonical[: len(listed)].cpu(), chance.double().cpu())
+    drawn = torch.bincount(canonical[len(listed) :].cpu(), minlength=len(share)) / len(deals)
     # six standard errors of a frequency, and one deal for shares that are nearly 0
     if bool(((drawn - share).abs() > 6 * (share * (1 - share) / len(deals)).sqrt() + (share > 0) / len(deals)).any()):
         problems.append("deals() must list what deal() draws, with its probabilities.")

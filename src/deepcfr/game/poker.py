@@ -89,7 +89,7 @@ class Poker(ABC):
 
     def deals_of(self, cards: npt.NDArray[np.uint8], traversal: torch.Tensor | None = None) -> Deals:
         """Deals with given cards, uint8 [B, 2 * hole + board]: player 0's hand, player 1's hand, the board in order."""
-        views, result = _views_and_results(
+        visible, result = _cards_and_results(
             cards,
             self.rules.hole_cards,
             np.array(self.rules.board_cards, np.int64),
@@ -99,10 +99,12 @@ class Poker(ABC):
         )
         numbers = torch.arange(len(cards)) if traversal is None else traversal
         return Deals(
-            numbers.to(self.device), torch.from_numpy(views).to(self.device), torch.from_numpy(result).to(self.device)
+            numbers.to(self.device),
+            torch.from_numpy(visible).to(self.device),
+            torch.from_numpy(result).to(self.device),
         )
 
-    def views_of(self, holes: npt.NDArray[np.uint8], board: Sequence[int]) -> npt.NDArray[np.uint8]:
+    def visible_cards(self, holes: npt.NDArray[np.uint8], board: Sequence[int]) -> npt.NDArray[np.uint8]:
         """The visible cards of holders of `holes` (uint8 [H, hole cards]) after `board` is dealt, uint8 [H, C]."""
         rows = np.full((len(holes), sum(self.card_groups)), NO_CARD, np.uint8)
         rows[:, : holes.shape[1]] = holes
@@ -214,7 +216,9 @@ def _require_supported(rules: PokerRules) -> None:
 
 
 def payoff_table(rules: PokerRules, tree: PublicTree) -> npt.NDArray[np.float64]:
-    """Payoffs of player 0 at every node for a lost, tied and won showdown, float64 [N, 3] in units; 0 at decision nodes."""
+    """Payoffs of player 0 at every node for a lost, tied and won showdown, float64 [N, 3] in units; 0 at decision
+    nodes.
+    """
     lose, win = -tree.chips[:, 0], tree.chips[:, 1]
     table = np.zeros((tree.num_nodes, 3))
     table[tree.ended == SHOWDOWN] = np.stack([lose, np.zeros_like(lose), win], axis=1)[tree.ended == SHOWDOWN]
@@ -227,8 +231,8 @@ def bet_features(rules: PokerRules, tree: PublicTree) -> npt.NDArray[np.float32]
     """Features of the betting for networks: a few numbers for every place of an action, float32 [decisions, F].
 
     In limit games two: the action's chips in units, and whether it occurred. In pot betting, where chips grow
-    exponentially, three: the chips as a share of the pot before the action, whether it occurred, and whether it is the one
-    to be chosen now. Source: section 5.1 of the ICML paper, and of its first version.
+    exponentially, three: the chips as a share of the pot before the action, whether it occurred, and whether it is the
+    one to be chosen now. Source: section 5.1 of the ICML paper, and of its first version.
     """
     bets = tree.bets[: tree.num_decisions]
     occurred = bets >= 0
@@ -244,7 +248,7 @@ def bet_features(rules: PokerRules, tree: PublicTree) -> npt.NDArray[np.float32]
 
 
 @nb.njit(cache=True, nogil=True)
-def _views_and_results(
+def _cards_and_results(
     cards: npt.NDArray[np.uint8],
     hole: int,
     board_cards: Ints,
@@ -257,7 +261,7 @@ def _views_and_results(
     rounds = len(board_cards)
     board = cards.shape[1] - 2 * hole
     slots = hole + board
-    views = np.full((count, 2, rounds, slots), NO_CARD, np.uint8)
+    visible = np.full((count, 2, rounds, slots), NO_CARD, np.uint8)
     result = np.empty(count, np.int64)
     best = np.empty(2, np.int64)
     hand = np.empty(slots, np.uint8)
@@ -269,11 +273,11 @@ def _views_and_results(
             seen = hole
             for round_ in range(rounds):
                 seen += board_cards[round_]
-                view = views[row, player, round_]
-                view[:seen] = hand[:seen]
+                cards_seen = visible[row, player, round_]
+                cards_seen[:seen] = hand[:seen]
                 if canonical:
-                    canonicalise_row(view, groups, num_suits)
+                    canonicalise_row(cards_seen, groups, num_suits)
                 else:
-                    sort_groups(view, groups)
+                    sort_groups(cards_seen, groups)
         result[row] = 1 + (best[0] > best[1]) - (best[0] < best[1])
-    return views, result
+    return visible, result

@@ -1,9 +1,9 @@
 """Tables of exact hand strengths, given the cards that the holder sees; features for networks.
 
-A table has four numbers between 0 and 1 for every hand on every board (see `STRENGTHS`). On a full board they are counts
-over the opposing hands that share no card with the hand or the board: the *rank percentile* (the share that the hand
-beats, ties count half) against three nested ranges of opposing hands, and the share that it ties with. Before the last
-board card they are means over the cards to come, so the first number is always the expected hand strength.
+A table has four numbers between 0 and 1 for every hand on every board (see `STRENGTHS`). On a full board they are
+counts over the opposing hands that share no card with the hand or the board: the *rank percentile* (the share that the
+hand beats, ties count half) against three nested ranges of opposing hands, and the share that it ties with. Before the
+last board card they are means over the cards to come, so the first number is always the expected hand strength.
 
 The ranges are all hands and the best half and quarter of them, ordered by strength before any board card. Nothing is
 sampled: a board's numbers are the mean over each next card, starting from full boards.
@@ -11,11 +11,11 @@ sampled: a board's numbers are the mean over each next card, starting from full 
 Before the last board card eight further numbers describe the distribution of the percentile on the full board, which
 distinguishes a draw from a made hand: means of `hats` of the percentile, a soft histogram.
 
-The table holds one board of each class under renaming of suits. A look-up computes the board's number, gets its class and
-renaming, and renames the hand: a few gathers, on any device.
+The table holds one board of each class under renaming of suits. A look-up computes the board's number, gets its class
+and renaming, and renames the hand: a few gathers, on any device.
 
-Making a large table takes one to two minutes on all cores, so it is kept in a file, which later programs map into memory:
-they start at once and share its pages.
+Making a large table takes one to two minutes on all cores, so it is kept in a file, which later programs map into
+memory: they start at once and share its pages.
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ def _share(bits: torch.Tensor) -> torch.Tensor:
 def hats(x: torch.Tensor, centre: torch.Tensor) -> torch.Tensor:
     """A bank of n overlapping hat functions of numbers between 0 and 1, [..., n]; `centre` is 0 .. n - 1.
 
-    The centres are the Chebyshev points (1 - cos(pi k / (n - 1))) / 2: dense near 0 and 1, where small differences of rank
-    change the best play. Between two centres one hat falls as the next one rises, so they sum to 1.
+    The centres are the Chebyshev points (1 - cos(pi k / (n - 1))) / 2: dense near 0 and 1, where small differences of
+    rank change the best play. Between two centres one hat falls as the next one rises, so they sum to 1.
     """
     place = torch.acos(1 - 2 * x) * ((len(centre) - 1) / torch.pi)  # on this scale the centres are 0, 1, 2, ...
     return (place[..., None] - centre).abs_().neg_().add_(1).clamp_(min=0)
@@ -231,8 +231,8 @@ def _joined(parts: list[npt.NDArray[np.int64]]) -> torch.Tensor:
 def _places(num_cards: int, board_cards: int) -> Numbers:
     """The number that card c adds to a set's number as its i-th lowest card, int32 [board_cards * (num_cards + 1)].
 
-    It is C(c, i + 1), so the sum is the colexicographic rank, plus the number of sets of i cards; summed over the cards,
-    the second part counts all smaller sets, which come first.
+    It is C(c, i + 1), so the sum is the colexicographic rank, plus the number of sets of i cards; summed over the
+    cards, the second part counts all smaller sets, which come first.
     """
     places = np.zeros((board_cards, num_cards + 1), np.int32)
     for i in range(board_cards):
@@ -254,7 +254,9 @@ def _hand_digits(num_ranks: int, num_suits: int, hole_cards: int) -> Numbers:
 
 
 def _ranges(indices: list[BoardIndex], hole_cards: int) -> Bools:
-    """Whether each hand belongs to each range, bool [H, ranges]; hands that tie with a range's last hand belong to it."""
+    """Whether each hand belongs to each range, bool [H, ranges]; hands that tie with a range's last hand belong to
+    it.
+    """
     everyone = np.ones((comb(indices[0].num_ranks * indices[0].num_suits, hole_cards), 1), np.bool_)
     start = _levels(indices, hole_cards, everyone)[0][: len(everyone), 0]  # before any board card
     best_first = np.sort(start)[::-1]
@@ -262,7 +264,9 @@ def _ranges(indices: list[BoardIndex], hole_cards: int) -> Bools:
 
 
 def _levels(indices: list[BoardIndex], hole_cards: int, member: Bools) -> tuple[Points, npt.NDArray[np.int64]]:
-    """The strengths of all hands on all classes of boards, [classes * H, ranges + 1], and the first row of each size."""
+    """The strengths of all hands on all classes of boards, [classes * H, ranges + 1], and the first row of each
+    size.
+    """
     ranks, suits = indices[0].num_ranks, indices[0].num_suits
     holes = all_hands(ranks * suits, hole_cards)
     whole, tables = _blank(indices, len(holes), member.shape[1] + 1)
@@ -292,7 +296,7 @@ def _spread(indices: list[BoardIndex], hole_cards: int, strengths: Points) -> Po
 
 
 def _blank(indices: list[BoardIndex], hands: int, numbers: int) -> tuple[Points, list[Points]]:
-    """An empty table of all hands on the boards of several sizes, and a view of it for each size."""
+    """An empty table of all hands on the boards of several sizes, and a canonical hand of it for each size."""
     ends = np.cumsum([len(index) * hands for index in indices])
     whole = np.zeros((sum(len(index) for index in indices) * hands, numbers), np.uint16)
     return whole, np.split(whole, ends[:-1]) if indices else []

@@ -1,7 +1,7 @@
 """Policies of ours as OpenSpiel's and back, and bots for its games.
 
-An agent of a game `openspiel:NAME` plays OpenSpiel's states of that game. An agent of one of our limit poker games plays
-the same game there: `kuhn_poker`, `leduc_poker`, or `universal_poker` with the game's rules.
+An agent of a game `openspiel:NAME` plays OpenSpiel's states of that game. An agent of one of our limit poker games
+plays the same game there: `kuhn_poker`, `leduc_poker`, or `universal_poker` with the game's rules.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ def to_openspiel(policy: Policy) -> Any:
         """A policy of ours for OpenSpiel's states."""
 
         def action_probabilities(self, state: SpielState, player_id: int | None = None) -> dict[int, float]:
-            """The probability of every legal action of the player to act. Raises GameError for states of another game."""
+            """The probability of every legal action of the player to act. Raises GameError for states of another
+            game.
+            """
             return answer(state, state.current_player() if player_id is None else player_id)
 
     return OnDemand(spiel_game, [0, 1])
@@ -203,8 +205,8 @@ def _of_poker(policy: Policy, game: PokerGame, spiel_game: SpielGame) -> _Answer
                 node = int(tree.child[node, legal[replayed.legal_actions().index(action)]])
             replayed.apply_action(action)
         deal = (cards + [card for card in range(rules.num_cards) if card not in cards])[:slots]
-        view = game.deals_of(np.array([deal], np.uint8)).views[:1, player, game.round[node]]
-        row = _ask(policy, Infosets(torch.tensor([node], device=game.device), view))[tree.legal[node]]
+        canonical = game.deals_of(np.array([deal], np.uint8)).visible_cards[:1, player, game.round[node]]
+        row = _ask(policy, Infosets(torch.tensor([node], device=game.device), canonical))[tree.legal[node]]
         return dict(zip(state.legal_actions(), (row / row.sum()).tolist(), strict=True))
 
     return answer

@@ -1,9 +1,9 @@
 """Results of hands against ranges if nobody bets any more: the remaining cards are dealt, and the better hand wins.
 
 On the last board this takes one sweep in order of strength. Before it, all pairs of hands are compared on all possible
-runouts if there are at most `MOST_RUNOUTS` (in hold'em C(49, 2) = 1,176 after the flop). Before any board card all runouts
-count: one of each class under renaming of suits, as often as the class has boards. Otherwise they are compared on a sample
-of `SAMPLED_RUNOUTS`, fixed for each board.
+runouts if there are at most `MOST_RUNOUTS` (in hold'em C(49, 2) = 1,176 after the flop). Before any board card all
+runouts count: one of each class under renaming of suits, as often as the class has boards. Otherwise they are compared
+on a sample of `SAMPLED_RUNOUTS`, fixed for each board.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ _KEPT_COMPARISONS = 1e10  # results before the board are kept in a file if they 
 
 
 class CheckDown:
-    """Check-down results on the boards of one game; thread-safe. Each call overwrites the arrays of the thread's last."""
+    """Check-down results on the boards of one game; thread-safe. Each call overwrites the arrays of the thread's
+    last.
+    """
 
     def __init__(self, rules: PokerRules) -> None:
         self.rules = rules
@@ -48,7 +50,8 @@ class CheckDown:
         self._before_cards: npt.NDArray[np.float32] | None = None
 
     def against(self, board: Board, reach: Floats) -> tuple[Floats, Floats]:
-        """Two arrays [K, U]: each view of a board against the ranges `reach` [K, U], summed over all disjoint hands.
+        """Two arrays [K, U]: each canonical hand of a board against the ranges `reach` [K, U], summed over all disjoint
+        hands.
 
         The first is the hands' reach, the second their reach times the mean result of checking down: win 1, loss -1.
         """
@@ -56,16 +59,18 @@ class CheckDown:
         turned, anyone, ahead = (self._scratch.array(name, (count, columns)) for name in ("turned", "anyone", "ahead"))
         turned[:] = reach.T
         by_card = self._scratch.array("by card", (board.num_cards + 2, columns))
-        against_range(turned, board.holes, board.view, board.group, board.example, by_card, anyone, ahead)
+        against_range(turned, board.holes, board.canonical, board.group, board.example, by_card, anyone, ahead)
         if len(board.cards) < sum(self.rules.board_cards):
             pairs, scale = self.pairs(board)
-            _sum_pairs(pairs, turned, board.view, scale, ahead)
+            _sum_pairs(pairs, turned, board.canonical, scale, ahead)
         result = self._scratch.array("result", (2, columns, count))
         result[0], result[1] = anyone.T, ahead.T
         return result[0], result[1]
 
     def pairs(self, board: Board) -> tuple[npt.NDArray[np.float32], float]:
-        """Results of a hand of each view against every hand, [U, H], 0 if they share a card; the scale makes them means."""
+        """Results of a hand of each canonical hand against every hand, [U, H], 0 if they share a card; the scale makes
+        them means.
+        """
         rules = self.rules
         if board.cards:
             total = _float32(self._scratch, "pairs", (len(board), len(board.holes)))
@@ -85,8 +90,8 @@ def _float32(scratch: Scratch, name: str, shape: tuple[int, ...]) -> npt.NDArray
 def results_before_cards(rules: PokerRules) -> npt.NDArray[np.float32]:
     """The mean result (win 1, loss -1) of each hand against each other one before any board card, [H, H]; thread-safe.
 
-    All boards count. It is 0 for hands that share a card. In hold'em this takes some ten seconds of all cores, and is then
-    kept in a file.
+    All boards count. It is 0 for hands that share a card. In hold'em this takes some ten seconds of all cores, and is
+    then kept in a file.
     """
     with _lock:
         return _results_before_cards(rules.num_ranks, rules.num_suits, rules.hole_cards, sum(rules.board_cards))
@@ -191,7 +196,9 @@ def runouts_after(rules: PokerRules, board: tuple[int, ...], to_come: int) -> Ca
 def _fill_strengths(
     board: Cards, runouts: Cards, holes: Cards, num_suits: int, strength: npt.NDArray[np.int32]
 ) -> None:
-    """The strength of every hand (uint8 [H, hole cards]) on `board` with each runout, [M, H]; -1 if it shares a card."""
+    """The strength of every hand (uint8 [H, hole cards]) on `board` with each runout, [M, H]; -1 if it shares a
+    card.
+    """
     cards = np.empty(len(board) + runouts.shape[1], np.uint8)
     cards[: len(board)] = board
     for m in range(len(runouts)):
@@ -237,13 +244,13 @@ def _drop_shared(holes: Cards, example: Ints, total: npt.NDArray[np.float32]) ->
 
 
 @nb.njit(cache=True, nogil=True)
-def _sum_pairs(total: npt.NDArray[np.float32], reach: Floats, view: Ints, scale: float, out: Floats) -> None:
-    """`out` [U, K] = `scale` times the sum over hands h of `total` [U, H] times the `reach` [U, K] of their views."""
+def _sum_pairs(total: npt.NDArray[np.float32], reach: Floats, canonical: Ints, scale: float, out: Floats) -> None:
+    """`out` [U, K] = `scale` times the sum over hands h of `total` [U, H] times the `reach` [U, K] of their hands."""
     out[:] = 0
     for u in range(len(total)):
         sums = out[u]
-        for h in range(len(view)):
-            pair, weight = float(total[u, h]), reach[view[h]]
+        for h in range(len(canonical)):
+            pair, weight = float(total[u, h]), reach[canonical[h]]
             if pair != 0.0:
                 for k in range(len(sums)):
                     sums[k] += pair * weight[k]

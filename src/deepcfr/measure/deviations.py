@@ -22,7 +22,7 @@ from deepcfr.core.types import Bools
 from deepcfr.game.betting import CALL, RAISE, PublicTree
 from deepcfr.game.poker import poker_game
 from deepcfr.game.rules import PokerRules
-from deepcfr.measure.exploitability import refusal_of
+from deepcfr.measure.exploitability import why_not_exact
 from deepcfr.policy.base import Policy, boards_for
 
 PLAYERS = (0, 1)
@@ -106,7 +106,7 @@ def deviations(
     thread in this process. Raises GameError for games that are not poker and for games too large for exact evaluation.
     """
     game = poker_game(policy.game, "Deviations are measured round by round in poker games")
-    reason = refusal_of(game)
+    reason = why_not_exact(game)
     if reason:
         raise GameError(reason)
     masks = np.array([one.free for one in sets], bool).reshape(len(sets), game.tree.num_decisions)
@@ -133,12 +133,12 @@ def restricted_gains(
         tree = rounds[board.round]
         play = RoundPass(tree, board, reach, scratch)
         play.down(strategy(tree, board))
-        later = deal(play.reach_at_exits()) if len(tree.exits) else None
-        result = np.empty((len(PLAYERS), count, len(tree.entries), len(board)))
+        later = deal(play.reach_at_leaves()) if len(tree.round_leaves) else None
+        result = np.empty((len(PLAYERS), count, len(tree.roots), len(board)))
         for player in PLAYERS:
             after = None if later is None else later[player * count : (player + 1) * count]
             _pull_all(play, player, patterns[board.round][player], after, result[player])
-        return result.reshape(-1, len(tree.entries), len(board))
+        return result.reshape(-1, len(tree.roots), len(board))
 
     values = boards.visit_all(visit, workers, on_board=on_board).reshape(len(PLAYERS), count)
     return values[:, :-1] - values[:, -1:]
@@ -158,7 +158,7 @@ def _pull_all(
     after: npt.NDArray[np.float64] | None,
     result: npt.NDArray[np.float64],
 ) -> None:
-    """Fill `result` [M, X', U], the player's values at the round's entries for every set.
+    """Fill `result` [M, X', U], the player's values at the round's roots for every set.
 
     `after` [M, X, U] holds the values of the next round. In the last round sets that agree on the round's nodes have
     equal values, which are computed once.
@@ -168,9 +168,9 @@ def _pull_all(
     if after is None:
         for index, free in enumerate(distinct):
             play.pull(player, free, values)
-            result[pattern_of == index] = values[tree.entries]
+            result[pattern_of == index] = values[tree.roots]
         return
     for number, index in enumerate(pattern_of):
-        values[tree.exits] = after[number]
+        values[tree.round_leaves] = after[number]
         play.pull(player, distinct[index], values)
-        result[number] = values[tree.entries]
+        result[number] = values[tree.roots]

@@ -54,7 +54,8 @@ def solved_examples(
 
 
 def draw_infosets(solved: RangePolicy, game: PokerGame, count: int, stream: int, first_round: int = 0) -> Memory:
-    """A memory of `count` infosets from `first_round` on, with the solved strategy as target, in the encoding of `game`.
+    """A memory of `count` infosets from `first_round` on, with the solved strategy as target, in the encoding of
+    `game`.
 
     An infoset is drawn in proportion to its chance times its player's own reach, as often as its expected number
     rounded down or up. In raw suits every example gets random suits from `stream`.
@@ -67,7 +68,7 @@ def draw_infosets(solved: RangePolicy, game: PokerGame, count: int, stream: int,
         drawn, before = _systematic(_infoset_chance(play, chance, scratch).ravel() * (count / total), before)
         drawn = drawn[: count - memory.seen]  # rounding may draw one too many
         if len(drawn):
-            memory.add(_infosets(play, drawn, game, suits), key(stream, "slot", number))
+            memory.add(_infosets(play, drawn, game, suits), key(stream, "node", number))
     return memory
 
 
@@ -83,11 +84,11 @@ def draw_hands(solved: RangePolicy, game: PokerGame, count: int, stream: int, fi
     before = [offset] * len(rounds)
     for play, chance in _on_boards(solved, first_round):
         round_ = play.board.round
-        view, before[round_] = _systematic(chance * count, before[round_])
-        cards = _shown(play.board.view_cards[view], game, suits)
+        canonical, before[round_] = _systematic(chance * count, before[round_])
+        cards = _shown(play.board.visible_cards[canonical], game, suits)
         for player in (0, 1):
-            if len(view) and (player, round_) in memories.strategies:
-                memories.strategies[player, round_].append(_hands(play, player, view, cards))
+            if len(canonical) and (player, round_) in memories.strategies:
+                memories.strategies[player, round_].append(_hands(play, player, canonical, cards))
     return memories
 
 
@@ -95,14 +96,15 @@ def first_round_table(solved: RangePolicy, game: PokerGame) -> FirstRound:
     """The solved strategy of the first round, for hands in the encoding of `game`."""
     tree, board = first_board(game)
     theirs = solved.boards.kept[0][0]
-    keys = pack_cards(canonical_cards(board.view_cards, game.card_groups, game.rules.num_suits))
-    columns = np.searchsorted(pack_cards(theirs.view_cards), keys)
+    keys = pack_cards(canonical_cards(board.visible_cards, game.card_groups, game.rules.num_suits))
+    columns = np.searchsorted(pack_cards(theirs.visible_cards), keys)
     probabilities = solved.on_board(tree, theirs)[:, columns].astype(np.float32)
-    return FirstRound(tree, board.view_cards, probabilities)
+    return FirstRound(tree, board.visible_cards, probabilities)
 
 
 def _on_boards(policy: RangePolicy, first_round: int) -> Iterator[tuple[RoundPass, Doubles]]:
-    """The policy's reach on every board from `first_round` on, and the chance of each view and the board, [U].
+    """The policy's reach on every board from `first_round` on, and the chance of each canonical hand and the board,
+    [U].
 
     The chances of a round's boards sum to 1. The next board of the round overwrites the reach.
     """
@@ -120,8 +122,8 @@ def _on_boards(policy: RangePolicy, first_round: int) -> Iterator[tuple[RoundPas
             here = chance * board.copies / comb(left, rules.board_cards[board.round])
             if board.round >= first_round:
                 yield play, np.asarray(here * board.size)
-            if len(tree.exits):
-                waiting.append((board, here, play.reach_at_exits()))
+            if len(tree.round_leaves):
+                waiting.append((board, here, play.reach_at_leaves()))
 
 
 def _infoset_chance(play: RoundPass, chance: Doubles, scratch: Scratch) -> Doubles:
@@ -152,12 +154,12 @@ def _systematic(expected: Doubles, before: float) -> tuple[Ints, float]:
 def _infosets(play: RoundPass, drawn: Ints, game: PokerGame, suits: np.random.Generator) -> Samples:
     """The infosets at positions `drawn` of [n, U] as samples of iteration 1."""
     tree = play.tree
-    node, view = np.divmod(drawn, len(play.board))
+    node, canonical = np.divmod(drawn, len(play.board))
     edge = np.full((len(tree.nodes), game.encoding.num_actions), -1)
     edge[tree.edge_node, tree.edge_action] = np.arange(tree.num_edges)
     edges = edge[node]
-    target = np.where(edges >= 0, play.sigma[edges, view[:, None]], 0.0).astype(np.float32)
-    cards = _shown(play.board.view_cards[view], game, suits)
+    target = np.where(edges >= 0, play.sigma[edges, canonical[:, None]], 0.0).astype(np.float32)
+    cards = _shown(play.board.visible_cards[canonical], game, suits)
     device = game.device
     return Samples(
         Infosets(torch.from_numpy(tree.nodes[node]).to(device), torch.from_numpy(cards).to(device)),
@@ -166,16 +168,16 @@ def _infosets(play: RoundPass, drawn: Ints, game: PokerGame, suits: np.random.Ge
     )
 
 
-def _hands(play: RoundPass, player: int, view: Ints, cards: Cards) -> HandSamples:
-    """The columns `view` of the board as samples of iteration 1, with `cards` as the visible cards."""
+def _hands(play: RoundPass, player: int, canonical: Ints, cards: Cards) -> HandSamples:
+    """The columns `canonical` of the board as samples of iteration 1, with `cards` as the visible cards."""
     part = RoundPart.of(play.tree, player)
-    reach = play.rows[player][play.tree.row[player, part.nodes]][:, view]
-    after = play.rows[player][play.tree.edge_row[part.edges]][:, view]  # reach times probability
+    reach = play.rows[player][play.tree.row[player, part.nodes]][:, canonical]
+    after = play.rows[player][play.tree.edge_row[part.edges]][:, canonical]  # reach times probability
     return HandSamples(
         cards=torch.from_numpy(cards),
         values=torch.from_numpy(after.T),
         reach=torch.from_numpy(reach.T),
-        iteration=torch.ones(len(view), dtype=torch.int32),
+        iteration=torch.ones(len(canonical), dtype=torch.int32),
     )
 
 

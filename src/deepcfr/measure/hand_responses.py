@@ -2,14 +2,15 @@
 
 The rule is that of `deepcfr.measure.local_best_response`. The responder knows the policy, and so the probability of
 each private hand of the opponent after the opponent's actions. At every decision it takes the action that is best if
-the opponent may fold to its raise now and both players check and call from then on. As in the paper, hands are played one
-by one: cards and the opponent's actions are sampled, and the range covers all hands.
+the opponent may fold to its raise now and both players check and call from then on. As in the paper, hands are played
+one by one: cards and the opponent's actions are sampled, and the range covers all hands.
 
-A gain is counted without the luck of the cards and of the opponent's actions, as in AIVAT (Burch, Schmid, Moravcik, Morrill
-and Bowling 2018). The value of a state is the responder's mean gain over the range if nobody bets any more. Of a
-responder's action the change of this value counts, of an opponent's action its mean change over the actions that the
-range may take, and of cards nothing, because their mean change is 0; so is the mean of the value at the beginning. So the
-mean over deals is that of the payoffs. Where results of hands come from a sample of boards, the payoffs themselves count.
+A gain is counted without the luck of the cards and of the opponent's actions, as in AIVAT (Burch, Schmid, Moravcik,
+Morrill and Bowling 2018). The value of a state is the responder's mean gain over the range if nobody bets any more. Of
+a responder's action the change of this value counts, of an opponent's action its mean change over the actions that the
+range may take, and of cards nothing, because their mean change is 0; so is the mean of the value at the beginning. So
+the mean over deals is that of the payoffs. Where results of hands come from a sample of boards, the payoffs themselves
+count.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class ResponderHand:
 
     def __init__(self, responder: Responder, cards: Cards, seat: int, odds: dict[int, Doubles]) -> None:
         self.responder, self.game, self.cards, self.seat = responder, responder.game, cards, seat
-        self._views: dict[int, Cards] = {}  # what the opponent sees with each hand that it may hold, by round
+        self._visible: dict[int, Cards] = {}  # what the opponent sees with each hand that it may hold, by round
         hole, holes = responder.rules.hole_cards, responder.holes
         hands = (np.sort(cards[hole * player : hole * (player + 1)]) for player in (0, 1))
         self.hands = [int((holes == hand).all(1).argmax()) for hand in hands]  # numbers of player 0's and player 1's
@@ -100,8 +101,8 @@ class ResponderHand:
     def play(self, chance: Callable[[int], float], result: int) -> float:
         """The responder's gain without luck; that of the cards as dealt if odds are from a sample of boards.
 
-        `chance` tells the uniform that decides the opponent's action after so many actions, `result` is player 0's showdown
-        result.
+        `chance` tells the uniform that decides the opponent's action after so many actions, `result` is player 0's
+        showdown result.
         """
         state, gained, step, counts = self.game.state(), 0.0, 0, self.responder.takes_luck_out
         while not state.over:
@@ -178,11 +179,11 @@ class ResponderHand:
         """The opponent's strategy [H, A] with every hand that it may hold; rows of other hands are 0."""
         round_, rows = state.round, np.zeros((len(self.range), self.game.encoding.num_actions))
         alive = np.flatnonzero(self.live(round_))
-        if round_ not in self._views:
-            self._views[round_] = np.full((len(rows), sum(self.game.card_groups)), NO_CARD, np.uint8)
-            self._views[round_][alive] = self.game.views_of(self.responder.holes[alive], self._board(round_))
+        if round_ not in self._visible:
+            self._visible[round_] = np.full((len(rows), sum(self.game.card_groups)), NO_CARD, np.uint8)
+            self._visible[round_][alive] = self.game.visible_cards(self.responder.holes[alive], self._board(round_))
         node = np.array([self.game.node_of(state)])
-        rows[alive] = self.responder.policy.on_hands(node, self._views[round_][alive])[0]
+        rows[alive] = self.responder.policy.on_hands(node, self._visible[round_][alive])[0]
         return rows
 
     def odds(self, round_: int) -> Doubles:

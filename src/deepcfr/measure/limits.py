@@ -7,7 +7,7 @@ from deepcfr.game.rules import PokerRules
 MOST_BOARDS = 1_000_000  # limit on the full runouts that an exact evaluation enumerates
 
 
-def refusal(rules: PokerRules) -> str | None:
+def too_many_boards(rules: PokerRules) -> str | None:
     """A sentence that says why a game is too large for exact evaluation; None if it is not."""
     if rules.hole_cards > 2:
         return f"Exact evaluation needs one or two hole cards, but {rules.name} deals {rules.hole_cards}."

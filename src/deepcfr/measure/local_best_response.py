@@ -7,8 +7,8 @@ best action under this assumption. Its gain never exceeds that of a best respons
 
 The paper plays single hands. But the rule depends only on public cards, public actions and the responder's hand, so
 here it is a strategy for all hands at once, whose value on a board comes from an exact pass over the betting tree. The
-only randomness is the choice of boards, and of lines where those are sampled (docs/lbr.md). `hand_responses` plays single
-hands where the betting is too large to list.
+only randomness is the choice of boards, and of lines where those are sampled (docs/lbr.md). `hand_responses` plays
+single hands where the betting is too large to list.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from deepcfr.game.poker import Poker, PokerGame, poker_game
 from deepcfr.measure.check_down import CheckDown
 from deepcfr.measure.hand_responses import Responder
 from deepcfr.measure.intervals import NORMAL_95
-from deepcfr.measure.limits import refusal
+from deepcfr.measure.limits import too_many_boards
 from deepcfr.measure.match.boards import LINES, Runouts, half_interval, require_boards
 from deepcfr.measure.match.exact import Later, ProfilePass, strategy_on
 from deepcfr.measure.match.record import in_both_seats
@@ -161,14 +161,18 @@ def _bound(
 
 
 def usual_sample(game: Game) -> tuple[int | None, int | None]:
-    """The default number of boards, None for all where exact evaluation is possible, and of hands with a few bet sizes."""
+    """The default number of boards, None for all where exact evaluation is possible, and of hands with a few bet
+    sizes.
+    """
     if isinstance(game, BetSizePoker):
         return None, DEFAULT_HANDS
-    return (DEFAULT_BOARDS if isinstance(game, PokerGame) and refusal(game.rules) else None), None
+    return (DEFAULT_BOARDS if isinstance(game, PokerGame) and too_many_boards(game.rules) else None), None
 
 
 def _checked_rounds(name: str, num_rounds: int, rounds: Sequence[int] | None) -> tuple[int, ...]:
-    """The rounds in which a responder follows its rule, in order; all for None. Raises ConfigError for unknown rounds."""
+    """The rounds in which a responder follows its rule, in order; all for None. Raises ConfigError for unknown
+    rounds.
+    """
     chosen = tuple(range(num_rounds)) if rounds is None else tuple(sorted(set(rounds)))
     if not chosen:
         raise ConfigError("A local best response needs a round in which it follows its rule, but no round was given.")
@@ -182,7 +186,7 @@ def _over_all_boards(
     policy: Policy, game: PokerGame, rounds: Sequence[int], threads: int, on_board: OnBoard | None
 ) -> tuple[float, float]:
     """Exact gains in both seats."""
-    reason = refusal(game.rules)
+    reason = too_many_boards(game.rules)
     if reason:
         raise GameError(f"{reason} Boards can be sampled (--boards N).")
     boards = boards_for(policy)
@@ -203,7 +207,8 @@ def _over_all_boards(
 
 
 class ResponsePass(ProfilePass):
-    """Passes over single rounds with the responder as the first policy: in `rounds` its rule replaces the given strategy.
+    """Passes over single rounds with the responder as the first policy: in `rounds` its rule replaces the given
+    strategy.
 
     The second policy is the opponent in both profiles: player 1 in profile 0, and player 0 in profile 1.
     """
@@ -228,7 +233,7 @@ class ResponsePass(ProfilePass):
     def response(self, tree: RoundTree, board: Board, opponent: Floats, reach: Floats) -> Doubles:
         """The responder's strategy [E, U] in both seats against the opponent's [E, U]; the next call overwrites it.
 
-        `reach` [2, P, X', U] is the reach at the round's entries in both profiles.
+        `reach` [2, P, X', U] is the reach at the round's roots in both profiles.
         """
         play = RoundPass(tree, board, np.stack([reach[1, 0], reach[0, 1]]), self._working)
         play.down(opponent)
@@ -264,7 +269,7 @@ class ResponsePass(ProfilePass):
     def _utility(
         self, seat: int, tree: RoundTree, edge: int, k: int, folded: int | None, anyone: Floats, ahead: Floats
     ) -> Floats:
-        """Each view's mean gain after an action if both then check and call, times the opponent's reach, [U].
+        """Each canonical hand's mean gain after an action if both then check and call, times the opponent's reach, [U].
 
         The opponent's range is row `k` of `anyone` and `ahead` [K, U]; row `folded` is its range that folds to a raise.
         As in the paper, but gains are counted from the beginning of the game.
@@ -289,7 +294,7 @@ def _is_raise(tree: RoundTree, edge: int) -> bool:
 
 def _row_after_fold(tree: RoundTree, edge: int) -> int:
     """The opponent's row of reach after it folds to the raise `edge`."""
-    answer = int(tree.edge_slot[edge])
+    answer = int(tree.edge_child[edge])
     answers = range(tree.first_edge[answer], tree.first_edge[answer + 1])
     return int(next(tree.edge_row[e] for e in answers if tree.edge_action[e] == FOLD))
 

@@ -36,7 +36,8 @@ class Examples(Protocol):
         """The unit of the targets, their root mean square; 1 if they are fitted as they are."""
 
     def loss(self, network: SplitNetwork, index: torch.Tensor) -> torch.Tensor:
-        """The sum over the examples `index`, int64 [I], of their weighted losses, with targets in units of `network.scale`.
+        """The sum over the examples `index`, int64 [I], of their weighted losses, with targets in units of
+        `network.scale`.
 
         It must not read a value back from the device.
         """
@@ -102,8 +103,8 @@ class Objective:
 
     `legal` is bool [K, A], `unit`, float32 [K], what targets at each public infoset are divided by, and `rounds`, int64
     [K], the round of each, which balanced draws need. `weights(sample iterations, iteration)` gives the weight of each
-    sample: of its loss, or of its chance to be drawn. Targets are fitted in units of their root mean square if `scaled`;
-    probabilities have no unit.
+    sample: of its loss, or of its chance to be drawn. Targets are fitted in units of their root mean square if
+    `scaled`; probabilities have no unit.
     """
 
     legal: torch.Tensor
@@ -130,7 +131,9 @@ class Objective:
         return targets if self.unit is None else targets / self.unit[node][..., None]
 
     def mean_square(self, memory: Memory, targets: torch.Tensor, most: int = _SCALE_SAMPLES) -> float:
-        """The mean square of the legal targets, [samples, ..., A], but NaN, over an even subset of about `most` samples."""
+        """The mean square of the legal targets, [samples, ..., A], but NaN, over an even subset of about `most`
+        samples.
+        """
         some = slice(0, None, 1 + len(memory) // most)
         node = memory.filled("node")[some].int()
         return float(self.in_units(targets[some], node)[self.legal[node]].double().square().nanmean())
@@ -172,7 +175,7 @@ def _batch_loss(
 def _compiled_batch_loss() -> Any:
     """The same for CUDA, where its many small operations become few kernels.
 
-    Torch compiles it at the first step, anew for another loss, network shape or batch size, and needs a C compiler for
+    Torch compiles it at the first step, again for another loss, network shape or batch size, and needs a C compiler for
     that. Its compiler takes two seconds to import, so nothing else loads it.
     """
     return torch.compile(_batch_loss, dynamic=False)
@@ -216,7 +219,9 @@ class InfosetExamples:
         return len(self.memory)
 
     def scale(self) -> float:
-        """The root mean square of legal targets, from an even subset of a large memory; 1 if all are 0 or not scaled."""
+        """The root mean square of legal targets, from an even subset of a large memory; 1 if all are 0 or not
+        scaled.
+        """
         if not self.objective.scaled:
             return 1.0
         mean = self.objective.mean_square(self.memory, self.targets)

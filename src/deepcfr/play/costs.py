@@ -1,10 +1,10 @@
 """Costs of a person's decisions against one agent.
 
-In the last round, and in the first one of games that are small enough to enumerate, the value of an action is the largest
-mean gain that the person can reach after it. The mean is over the agent's range at that point and all future public cards.
-From then on the person plays a best response, which knows the agent's strategy but not its cards. At other decisions the
-value is an estimate from random deals: the mean gain if the person then plays on as the agent would. The cost of a
-decision is the best action's value minus the chosen action's value, in the game's unit.
+In the last round, and in the first one of games that are small enough to enumerate, the value of an action is the
+largest mean gain that the person can reach after it. The mean is over the agent's range at that point and all future
+public cards. From then on the person plays a best response, which knows the agent's strategy but not its cards. At
+other decisions the value is an estimate from random deals: the mean gain if the person then plays on as the agent
+would. The cost of a decision is the best action's value minus the chosen action's value, in the game's unit.
 
 A review of a finished hand says what the agent would have done at each decision, and what each choice cost.
 """
@@ -29,7 +29,7 @@ from deepcfr.game.cards import card_text
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.public_state import ListedState, NoLimitState, PublicState
 from deepcfr.measure.intervals import NORMAL_95
-from deepcfr.measure.limits import refusal
+from deepcfr.measure.limits import too_many_boards
 from deepcfr.play.hand import CardTuple, Decision, Hand, HistoryHand, decisions, free_holes, played, round_of
 from deepcfr.policy.base import Policy, boards_for
 from deepcfr.policy.query import round_name
@@ -84,7 +84,9 @@ class Costs:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         game = policy.game
-        self._small = isinstance(game, PokerGame) and game.rules.betting != "no-limit" and refusal(game.rules) is None
+        self._small = (
+            isinstance(game, PokerGame) and game.rules.betting != "no-limit" and too_many_boards(game.rules) is None
+        )
         self.progress = (0, 0)  # boards done and boards in all, while the first round is computed
         self._first: tuple[Boards, Board, Doubles] | None = None
         self._thread: threading.Thread | None = None
@@ -136,9 +138,9 @@ class Costs:
     def at(self, hand: Hand, step: int, deals: int = DEALS) -> Values | None:
         """The values at a decision of the person; None if not (yet) known.
 
-        `step` is the decision's position among the hand's actions. An estimate is from `deals` deals, which depend on the
-        hand's seed and number only. There is none where the agent's actions have no probability, a bet has a size that the
-        agent does not know, the betting cannot be listed, or the agent searches.
+        `step` is the decision's position among the hand's actions. An estimate is from `deals` deals, which depend on
+        the hand's seed and number only. There is none where the agent's actions have no probability, a bet has a size
+        that the agent does not know, the betting cannot be listed, or the agent searches.
         """
         round_, chosen = hand.steps[step].round, hand.steps[step].action
         if round_ == hand.rules.num_rounds - 1:
@@ -161,11 +163,11 @@ class Costs:
         tree = boards.rounds[board.round]
         place = int(np.flatnonzero(tree.nodes == node)[0])
         hole = np.sort(np.array(hand.hole(hand.person), np.uint8))
-        view = board.view_of[int(np.flatnonzero((boards.holes == hole).all(1))[0])]
+        canonical = board.canonical_of[int(np.flatnonzero((boards.holes == hole).all(1))[0])]
         total = float(hand.chances(free_holes(hand.rules, hand.hole(hand.person)), step).sum())
         edges = range(int(tree.first_edge[place]), int(tree.first_edge[place + 1]))
         return {
-            int(tree.edge_action[edge]): float(values[hand.person, tree.edge_slot[edge], view]) / total
+            int(tree.edge_action[edge]): float(values[hand.person, tree.edge_child[edge], canonical]) / total
             for edge in edges
         }
 
@@ -209,7 +211,9 @@ class Costs:
 
 
 def _last_round_values(hand: Hand, step: int) -> dict[int, float]:
-    """The exact value of each action at a decision of the last round; empty if the agent's actions have no probability."""
+    """The exact value of each action at a decision of the last round; empty if the agent's actions have no
+    probability.
+    """
     state = hand.again(step).state
     holes = free_holes(hand.rules, (*hand.hole(hand.person), *hand.board_at(state.round)))
     results, reach = hand.showdowns(holes), hand.chances(holes, step)
@@ -233,10 +237,10 @@ def _last_round_values(hand: Hand, step: int) -> dict[int, float]:
 
 
 def _deals_at(hand: Hand, step: int, count: int) -> npt.NDArray[np.uint8] | None:
-    """`count` random deals given what the person knows at a decision, uint8 [count, slots] as in `Hand.cards`.
+    """`count` random deals given what the person knows at a decision, uint8 [count, nodes] as in `Hand.cards`.
 
-    The agent's hands are drawn systematically by their probability, and the cards to come uniformly from the rest. None if
-    the agent's actions have no probability.
+    The agent's hands are drawn systematically by their probability, and the cards to come uniformly from the rest. None
+    if the agent's actions have no probability.
     """
     rules, own = hand.rules, hand.hole(hand.person)
     board = hand.board_at(hand.steps[step].round)
@@ -328,7 +332,9 @@ def review_seats(
 
 
 def describe(hand: dict[str, Any], unit: str) -> str:
-    """A reviewed hand as text: a line for each player and each decision. `names` are of the dealer and the big blind."""
+    """A reviewed hand as text: a line for each player and each decision. `names` are of the dealer and the big
+    blind.
+    """
     # a stranger's file may hold codes that a terminal obeys
     names = ["".join(letter if letter.isprintable() else "?" for letter in name) for name in hand["names"]]
     lines = [f"Hand {hand['number']}: {names[0]} ({NAMES[0]}) and {names[1]} ({NAMES[1]})"]

@@ -1,4 +1,6 @@
-"""The contract of policies, the uniform policy, and what a game offers that computes exact values of policies itself."""
+"""The contract of policies, the uniform policy, and what a game offers that computes exact values of policies
+itself.
+"""
 
 from __future__ import annotations
 
@@ -46,17 +48,19 @@ class Policy(ABC):
         """Action probabilities, float [I, A]: 0 for illegal actions, rows sum to 1."""
 
     def on_hands(self, nodes: Ints, cards: Cards) -> npt.NDArray[np.floating]:
-        """Probabilities [n, U, A] of hands `cards` (uint8 [U, C], in the game's encoding) at `nodes` [n] of one round."""
+        """Probabilities [n, U, A] of hands `cards` (uint8 [U, C], in the game's encoding) at `nodes` [n] of one
+        round.
+        """
         device = self.game.device
         node = torch.from_numpy(nodes).to(device).repeat_interleave(len(cards))
         rows = torch.from_numpy(cards).to(device).repeat(len(nodes), 1)
         return self.probabilities(Infosets(node, rows)).cpu().numpy().reshape(len(nodes), len(cards), -1)
 
     def on_board(self, tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
-        """The probability of every edge of the round with every view of the board, [E, U]: a `BoardStrategy`."""
+        """The probability of every edge of the round with every hand of the board, [E, U]: a `BoardStrategy`."""
         if not len(tree.nodes):  # both players are all-in on all lines
-            return np.empty((0, len(board.view_cards)))
-        return self.on_hands(tree.nodes, board.view_cards)[tree.edge_node, :, tree.edge_action]
+            return np.empty((0, len(board.visible_cards)))
+        return self.on_hands(tree.nodes, board.visible_cards)[tree.edge_node, :, tree.edge_action]
 
     def row_strategy(self, player: int, round_: int, cards: Cards) -> RowStrategy:  # noqa: ARG002
         """The policy for single pairs of a node of `player` in a round and one of the hands `cards`, uint8 [U, C]."""

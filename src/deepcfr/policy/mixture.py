@@ -41,7 +41,7 @@ from deepcfr.game.openspiel import OpenSpielGame, same_game
 from deepcfr.game.poker import Poker, PokerGame
 from deepcfr.game.tree_game import ClassGame, TreeGame
 from deepcfr.policy.base import Policy, fewest_deals, measures_itself
-from deepcfr.policy.tables import TreePolicy, board_views, table_of
+from deepcfr.policy.tables import TreePolicy, board_hands, table_of
 
 _ROWS = 4096  # infosets averaged at a time
 
@@ -88,7 +88,7 @@ class MixturePolicy(Policy):
 
     def on_board(self, tree: RoundTree, board: Board) -> Doubles:  # noqa: ARG002
         assert self._ranges is not None
-        return self._ranges.average(board.round, board.cards, board.view_cards)
+        return self._ranges.average(board.round, board.cards, board.visible_cards)
 
     @cached_property
     def _table(self) -> Policy:
@@ -121,9 +121,9 @@ class MixturePolicy(Policy):
         return _share(reached, plain)
 
     def _own_path(self, infosets: Infosets) -> tuple[Ints, Infosets, Ints]:
-        """The acting player's earlier decisions, one entry for each infoset and decision.
+        """The acting player's earlier decisions, one round root for each infoset and decision.
 
-        For every entry: the row of the infoset, [M]; the infoset of the decision, M rows; the action taken, [M].
+        For every round root: the row of the infoset, [M]; the infoset of the decision, M rows; the action taken, [M].
         """
         game = self.game
         assert isinstance(game, Poker)
@@ -159,7 +159,7 @@ def cards_before(game: Poker, cards: Cards, round_: int) -> Cards:
 
 
 class _Before(threading.local):
-    """Thread-local cache: for every round the board whose exits were last computed, with its views and own reach."""
+    """Thread-local cache: for every round the board whose leaves were last computed, with its hands and own reach."""
 
     def __init__(self) -> None:
         self.found: dict[int, tuple[tuple[int, ...], Ints, Doubles]] = {}
@@ -181,10 +181,10 @@ class _RangeMixture:
         self._before = _Before()
 
     def average(self, round_: int, board: tuple[int, ...], cards: Cards) -> Doubles:
-        """The average strategy of a round, [E, U], on `board` with views `cards`, uint8 [U, C]."""
+        """The average strategy of a round, [E, U], on `board` with canonical hands `cards`, uint8 [U, C]."""
         tree = self._rounds[round_]
         result = np.zeros((tree.num_edges, len(cards)))
-        column, before = self._entries(round_, board, cards)
+        column, before = self._roots(round_, board, cards)
         for index in range(len(self.policies)):
             for player in (0, 1):
                 self._play(round_, index, player, cards, before[index, player][:, column], result)
@@ -193,41 +193,42 @@ class _RangeMixture:
             self._fill_plainly(round_, cards, missing, result)
         return result
 
-    def _entries(self, round_: int, board: tuple[int, ...], cards: Cards) -> tuple[Ints, Doubles]:
-        """Weight times own reach at the round's entries, [T, P, X, U'], and the column of each hand there, [U]."""
+    def _roots(self, round_: int, board: tuple[int, ...], cards: Cards) -> tuple[Ints, Doubles]:
+        """Weight times own reach at the round's roots, [T, P, X, U'], and the column of each hand there, [U]."""
         if round_ == 0:
             return np.zeros(len(cards), np.int64), np.tile(self.weights[:, None, None, None], (1, 2, 1, 1))
-        keys, reach = self._exits(round_ - 1, board[: sum(self.game.rules.board_cards[:round_])])
+        keys, reach = self._round_leaves(round_ - 1, board[: sum(self.game.rules.board_cards[:round_])])
         return np.searchsorted(keys, pack_cards(cards_before(self.game, cards, round_ - 1))), reach
 
-    def _exits(self, round_: int, board: tuple[int, ...]) -> tuple[Ints, Doubles]:
-        """The packed views of a board, ascending, and weight times own reach at the exits of its round, [T, P, X, U].
+    def _round_leaves(self, round_: int, board: tuple[int, ...]) -> tuple[Ints, Doubles]:
+        """The packed canonical hands of a board, ascending, and weight times own reach at the round leaves of its
+        round, [T, P, X, U].
 
         Boards are visited depth first, so the cached board of a round is the parent of the boards that follow.
         """
         known = self._before.found.get(round_)
         if known is not None and known[0] == board:
             return known[1:]
-        cards = board_views(self.game, self._holes, board)
+        cards = board_hands(self.game, self._holes, board)
         keys = pack_cards(cards)
-        tree, (column, before) = self._rounds[round_], self._entries(round_, board, cards)
-        exits = np.empty((len(self.policies), 2, len(tree.exits), len(keys)))
+        tree, (column, before) = self._rounds[round_], self._roots(round_, board, cards)
+        round_leaves = np.empty((len(self.policies), 2, len(tree.round_leaves), len(keys)))
         unused = self._scratch.array("unused", (tree.num_edges, len(keys)))
         unused[:] = 0
         for index in range(len(self.policies)):
             for player in (0, 1):
-                entries = before[index, player][:, column]
-                reach = self._play(round_, index, player, cards, entries, unused)
-                exits[index, player] = reach[tree.row[player, tree.exits]]
-        self._before.found[round_] = board, keys, exits
-        return keys, exits
+                roots = before[index, player][:, column]
+                reach = self._play(round_, index, player, cards, roots, unused)
+                round_leaves[index, player] = reach[tree.row[player, tree.round_leaves]]
+        self._before.found[round_] = board, keys, round_leaves
+        return keys, round_leaves
 
-    def _play(self, round_: int, index: int, player: int, cards: Cards, entries: Doubles, total: Doubles) -> Doubles:
+    def _play(self, round_: int, index: int, player: int, cards: Cards, roots: Doubles, total: Doubles) -> Doubles:
         """A player's weighted own reach [rows, U] under one policy; adds the reach of its edges to `total` [E, U]."""
         tree = self._rounds[round_]
         reach = self._scratch.array("reach", (tree.num_rows[player], len(cards)))
-        reach[: len(entries)] = entries
-        reach[len(entries) :] = 0
+        reach[: len(roots)] = roots
+        reach[len(roots) :] = 0
         ask = self.policies[index].row_strategy(player, round_, cards)
         for nodes in self._levels[round_][player]:
             before = reach[tree.row[player, nodes]]
@@ -252,7 +253,9 @@ class _RangeMixture:
 
 
 def _levels(tree: RoundTree, player: int) -> list[Ints]:
-    """The player's nodes grouped by the number of own actions before them in the round, as positions in `tree.nodes`."""
+    """The player's nodes grouped by the number of own actions before them in the round, as positions in
+    `tree.nodes`.
+    """
     after = np.zeros(tree.num_rows[player], np.int64)  # own actions up to and including each row
     depth = np.full(len(tree.nodes), -1)
     for node in np.flatnonzero(tree.actor == player):  # parents come first
@@ -330,7 +333,9 @@ def ensemble(policies: Sequence[Policy], rule: str) -> Policy:
 
 
 class SumPolicy(Policy):
-    """The sum of the members' probabilities at every infoset, normalised. Source: Lin 2024, section 6.4 and figure 6."""
+    """The sum of the members' probabilities at every infoset, normalised. Source: Lin 2024, section 6.4 and figure
+    6.
+    """
 
     whole_rounds = True
 

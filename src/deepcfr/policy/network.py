@@ -113,13 +113,15 @@ class NetworkPerPlayer(Policy):
         """Fill in the player's edges of `result` [E, U], as of `on_board`; returns the number of infosets."""
         place, nodes = self._encoded(player, tree.nodes.tobytes())
         if len(place):
-            cards = torch.from_numpy(board.view_cards).to(nodes.device)
+            cards = torch.from_numpy(board.visible_cards).to(nodes.device)
             for some, outputs in self.networks[player].on_grid(cards, nodes):
                 self._to_edges(tree, place[some], player, outputs, result)
         return len(place) * len(board)
 
     def _encode(self, player: int, nodes: bytes) -> tuple[Ints, torch.Tensor]:
-        """The places of the player's nodes among some of one round, and these nodes as the player's network sees them."""
+        """The places of the player's nodes among some of one round, and these nodes as the player's network sees
+        them.
+        """
         node = np.frombuffer(nodes, np.int64)
         place = np.flatnonzero(self._owner.cpu().numpy()[node] == player)
         return place, self._nodes[player][torch.from_numpy(node[place]).to(self._owner.device)]
@@ -127,7 +129,9 @@ class NetworkPerPlayer(Policy):
     def _to_edges(
         self, tree: RoundTree, nodes: Ints, player: int, outputs: torch.Tensor, result: npt.NDArray[np.float32]
     ) -> None:
-        """Fill in the edges of `nodes` [m], positions in the round, from outputs [m, U, A] of their player's network."""
+        """Fill in the edges of `nodes` [m], positions in the round, from outputs [m, U, A] of their player's
+        network.
+        """
         legal = self.game.encoding.legal[torch.from_numpy(tree.nodes[nodes]).to(outputs.device)]
         strategy = self._to_strategy[player](outputs, legal[:, None]).cpu().numpy()
         place, action = np.nonzero(legal.cpu().numpy())
@@ -185,18 +189,19 @@ class RegretMatchingPolicy(NetworkPerPlayer):
 
 @dataclass(frozen=True)
 class FirstRound:
-    """Both players' strategy for the first round of a game without public cards in it: one board with U views.
+    """Both players' strategy for the first round of a game without public cards in it: one board with U canonical
+    hands.
 
-    `first_board` gives the `tree` and the `view_cards`.
+    `first_board` gives the `tree` and the `visible_cards`.
     """
 
     tree: RoundTree
-    view_cards: npt.NDArray[np.uint8]  # [U, C], ascending by `pack_cards`
+    visible_cards: npt.NDArray[np.uint8]  # [U, C], ascending by `pack_cards`
     probabilities: npt.NDArray[np.float32]  # [E, U]
 
     @cached_property
     def _keys(self) -> Ints:
-        return pack_cards(self.view_cards)
+        return pack_cards(self.visible_cards)
 
     @cached_property
     def _edge(self) -> Ints:
@@ -207,8 +212,8 @@ class FirstRound:
         return edges
 
     def on_board(self, board: Board) -> npt.NDArray[np.float32]:
-        """The probability of every edge with every view of the round's board, [E, U]."""
-        return self.probabilities[:, self.columns(board.view_cards)]
+        """The probability of every edge with every canonical hand of the round's board, [E, U]."""
+        return self.probabilities[:, self.columns(board.visible_cards)]
 
     def columns(self, cards: npt.NDArray[np.uint8]) -> Ints:
         """The columns, [M], of hands `cards`, uint8 [M, C] in the game's encoding."""
@@ -223,7 +228,8 @@ class FirstRound:
 
 
 def first_board(game: Game) -> tuple[RoundTree, Board]:
-    """The tree of a poker game's first round and its board; their edges and views give the shape of a `FirstRound`.
+    """The tree of a poker game's first round and its board; their edges and canonical hands give the shape of a
+    `FirstRound`.
 
     Raises GameError for other games, and for games that deal public cards before the first round.
     """

@@ -4,8 +4,8 @@ Fields are separated by `/`: the hole cards of the player to act, then for every
 it deals none) and its betting. In betting, `f` folds, `c` or `k` calls or checks, `r` or `b` raises or bets. Later
 fields may be left out. Betting that is still open when a later field follows is called (`r` means `rc`) or checked down
 (an empty field means `cc`). So the example is a flop after a raise and a call, with the cards of the player who acts
-first on the flop. In games with bet sizes `r` and `b` have a size (see `BetSizeState`), as in `As Kd / r4 c / Qs 7h 2c /
-k b0.5`.
+first on the flop. In games with bet sizes `r` and `b` have a size (see `BetSizeState`), as in `As Kd / r4 c / Qs 7h 2c
+/ k b0.5`.
 
 In decks of two or three suits a rank alone is also a card: in the order of the fields, it gets the first suit that no
 other card of its rank in the text has.
@@ -66,7 +66,9 @@ class Answer:
     probabilities: dict[str, float]  # by the names of the legal actions
 
     def describe(self) -> str:
-        """The answer as text: the situation, the player to act with pot and amount to call, and a line for every action."""
+        """The answer as text: the situation, the player to act with pot and amount to call, and a line for every
+        action.
+        """
         state = self.situation.state
         call = f"{state.to_call:g} to call" if state.to_call else "nothing to call"
         pot = f"pot {state.pot:g} {state.rules.unit}"
@@ -151,9 +153,9 @@ def reach_after(
 ) -> tuple[PublicState, Doubles]:
     """The state after a line of betting, and the probability of each player's own actions with each of `holes`, [2, H].
 
-    `line` has the actions of each round, with `/` between rounds; no hand of `holes` [H, hole cards] has a card of `board`,
-    which may be longer than the line needs. Every action has a probability of `least` at least. Raises ConfigError for the
-    first action that is not legal and for a board that is too short, and what `poker_state` raises.
+    `line` has the actions of each round, with `/` between rounds; no hand of `holes` [H, hole cards] has a card of
+    `board`, which may be longer than the line needs. Every action has a probability of `least` at least. Raises
+    ConfigError for the first action that is not legal and for a board that is too short, and what `poker_state` raises.
     """
     state = poker_state(policy)
     dealt, reach = state.rules.board_cards, np.ones((2, len(holes)))
@@ -167,7 +169,8 @@ def reach_after(
 
 
 def read_line(state: PublicState, line: str) -> Iterator[tuple[PublicState, int]]:
-    """The decisions of a line of betting from the start of the hand, with the action of each; `/` stands between rounds.
+    """The decisions of a line of betting from the start of the hand, with the action of each; `/` stands between
+    rounds.
 
     Raises ConfigError for the first action that is not legal, and for a field before its round or after the hand.
     """
@@ -189,17 +192,21 @@ def read_board(rules: PokerRules, text: str) -> tuple[int, ...]:
 
 
 def hand_strategy(policy: Policy, state: PublicState, holes: Cards, board: Sequence[int]) -> Doubles:
-    """The strategy of `policy` at a decision with each of `holes` (uint8 [H, hole cards]) on `board`, float64 [H, A]."""
+    """The strategy of `policy` at a decision with each of `holes` (uint8 [H, hole cards]) on `board`, float64 [H,
+    A].
+    """
     assert isinstance(policy.game, Poker)
     infosets = infosets_with(policy.game, state, holes, board)
-    _, example, view = np.unique(pack_cards(infosets.cards.cpu().numpy()), return_index=True, return_inverse=True)
-    strategy: Doubles = policy.probabilities(infosets[torch.from_numpy(example)]).double().cpu().numpy()[view]
+    _, example, canonical = np.unique(pack_cards(infosets.cards.cpu().numpy()), return_index=True, return_inverse=True)
+    strategy: Doubles = policy.probabilities(infosets[torch.from_numpy(example)]).double().cpu().numpy()[canonical]
     return strategy
 
 
 def infosets_with(game: Poker, state: PublicState, holes: Cards, board: Sequence[int]) -> Infosets:
-    """The infosets of the player to act with each of `holes` [H, hole cards], H rows, with cards in the game's encoding."""
-    rows = torch.from_numpy(game.views_of(holes, board)).to(game.device)
+    """The infosets of the player to act with each of `holes` [H, hole cards], H rows, with cards in the game's
+    encoding.
+    """
+    rows = torch.from_numpy(game.visible_cards(holes, board)).to(game.device)
     return Infosets(torch.full((len(rows),), game.node_of(state), device=game.device), rows)
 
 

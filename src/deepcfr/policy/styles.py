@@ -6,8 +6,8 @@ are ordered: fold, check or call, then raises, smallest first. A step up moves a
 the next legal action in this order, a step down to the previous one; the last action keeps its probability. So styles
 also change pure strategies, and rows remain distributions over legal actions.
 
-Scripted policies, reference opponents that ignore the cards, are here too, and thresholds, which leave out the actions that
-a strategy rarely plays (Ganzfried, Sandholm and Waugh 2012, section 3).
+Scripted policies, reference opponents that ignore the cards, are here too, and thresholds, which leave out the actions
+that a strategy rarely plays (Ganzfried, Sandholm and Waugh 2012, section 3).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class StyledPolicy(Policy):
         plain = np.zeros((len(tree.nodes), len(board), self.game.encoding.num_actions))
         plain[tree.edge_node, :, tree.edge_action] = self.policy.on_board(tree, board)
         nodes = torch.from_numpy(tree.nodes)
-        strong = self._is_strong(nodes[:1], torch.from_numpy(board.view_cards))
+        strong = self._is_strong(nodes[:1], torch.from_numpy(board.visible_cards))
         return self._played(plain, nodes[:, None], strong)[tree.edge_node, :, tree.edge_action]
 
     def _played(self, plain: Floats, node: torch.Tensor, strong: Bools | None) -> Floats:
@@ -93,9 +93,9 @@ class StyledPolicy(Policy):
     def _is_strong(self, node: torch.Tensor, cards: torch.Tensor) -> Bools | None:
         """Whether a hand wins more than half of all showdowns against random hands, bool [I], for uint8 [I, C].
 
-        `node` is that of each or of all. None for styles to which it does not matter. In a game with bet sizes it is the
-        simulated win rate of the hand's texture bucket (Lin 2024, sections 7 and 8), or of its own bucket in games without
-        exactly two hole cards.
+        `node` is that of each or of all. None for styles to which it does not matter. In a game with bet sizes it is
+        the simulated win rate of the hand's texture bucket (Lin 2024, sections 7 and 8), or of its own bucket in games
+        without exactly two hole cards.
         """
         if self.style != "tight-aggressive":
             return None

@@ -1,4 +1,6 @@
-"""Policies from tables: over infosets of an explicit tree, buckets of hands, hands, and boards of a full-width solver."""
+"""Policies from tables: over infosets of an explicit tree, buckets of hands, hands, and boards of a full-width
+solver.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,8 @@ class TreePolicy(Policy):
 
 
 def table_of(policy: Policy) -> Doubles:
-    """The table [K, L] of any policy of a game whose histories can be listed, with rows that sum to 1 in double precision.
+    """The table [K, L] of any policy of a game whose histories can be listed, with rows that sum to 1 in double
+    precision.
 
     Raises GameError for a policy of another kind of game.
     """
@@ -119,35 +122,36 @@ class RangePolicy(Policy):
         rounds = self.game.tree.round[node]
         result = np.zeros((len(node), self.game.encoding.num_actions))
         for round_, tree in enumerate(self.boards.rounds):
-            keys, board_of, view_of = self._views[round_]
+            keys, board_of, canonical_of = self._visible[round_]
             here = np.flatnonzero(rounds == round_)
             place = np.searchsorted(keys, packed[here])
             for index in np.unique(board_of[place]):
                 rows = here[board_of[place] == index]
                 board = self.boards.kept[round_][index]
                 edge = tree.edge_node[:, None] == self._local[node[rows]]
-                strategy = self.on_board(tree, board)[:, view_of[np.searchsorted(keys, packed[rows])]]
+                strategy = self.on_board(tree, board)[:, canonical_of[np.searchsorted(keys, packed[rows])]]
                 edges, columns = np.nonzero(edge)
                 result[rows[columns], tree.edge_action[edges]] = strategy[edges, columns]
         return torch.from_numpy(result)
 
     @cached_property
-    def _views(self) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-        """For each round all views as packed cards, ascending, with their board and their column on it."""
+    def _visible(self) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+        """For each round all canonical hands as packed cards, ascending, with their board and their column on it."""
         found = []
         for boards in self.boards.kept:
-            packed = np.concatenate([pack_cards(board.view_cards) for board in boards])
+            packed = np.concatenate([pack_cards(board.visible_cards) for board in boards])
             board_of = np.repeat(np.arange(len(boards)), [len(board) for board in boards])
-            view_of = np.concatenate([np.arange(len(board)) for board in boards])
+            canonical_of = np.concatenate([np.arange(len(board)) for board in boards])
             order = np.argsort(packed)
-            found.append((packed[order], board_of[order], view_of[order]))
+            found.append((packed[order], board_of[order], canonical_of[order]))
         return found
 
 
 class TablePolicy(Policy):
-    """Probabilities in tables, one for each round: float [nodes of the round, views of the round, A].
+    """Probabilities in tables, one for each round: float [nodes of the round, canonical hands of the round, A].
 
-    The views of a round are the distinct cards of its infosets in the game's encoding, in the order of `round_views`.
+    The canonical hands of a round are the distinct cards of its infosets in the game's encoding, in the order of
+    `canonical_hands`.
     """
 
     game: PokerGame
@@ -156,7 +160,7 @@ class TablePolicy(Policy):
     def __init__(self, game: PokerGame, tables: list[Doubles]) -> None:
         self.game = game
         self.tables = [torch.from_numpy(table) for table in tables]
-        self._keys = [torch.from_numpy(pack_cards(view)) for view in round_views(game)]
+        self._keys = [torch.from_numpy(pack_cards(canonical)) for canonical in canonical_hands(game)]
         self._local = torch.zeros(game.tree.num_decisions, dtype=torch.int64)
         for round_, table in enumerate(self.tables):
             nodes = (game.round[: game.tree.num_decisions] == round_).nonzero()[:, 0]
@@ -177,12 +181,12 @@ class TablePolicy(Policy):
         return result
 
 
-def round_views(game: PokerGame) -> list[npt.NDArray[np.uint8]]:
+def canonical_hands(game: PokerGame) -> list[npt.NDArray[np.uint8]]:
     """The distinct cards, uint8 [V, C], that a player can see in each round, in ascending order of `pack_cards`."""
     rules = game.rules
     holes = all_hands(rules.num_cards, rules.hole_cards)
     boards: list[tuple[tuple[int, ...], tuple[int, ...]]] = [((), ())]
-    views = []
+    canonicals = []
     for new_cards in rules.board_cards:
         if new_cards:
             boards = [
@@ -192,25 +196,27 @@ def round_views(game: PokerGame) -> list[npt.NDArray[np.uint8]]:
                     board, groups, new_cards, rules.num_ranks, rules.num_suits, merge=game.suits == "canonical"
                 ).cards
             ]
-        found = np.concatenate([board_views(game, holes, board) for board, _ in boards])
-        views.append(found[np.unique(pack_cards(found), return_index=True)[1]])
-    return views
+        found = np.concatenate([board_hands(game, holes, board) for board, _ in boards])
+        canonicals.append(found[np.unique(pack_cards(found), return_index=True)[1]])
+    return canonicals
 
 
-def board_views(game: PokerGame, holes: npt.NDArray[np.uint8], board: Sequence[int]) -> npt.NDArray[np.uint8]:
-    """The distinct cards, uint8 [U, C], that holders of `holes` can see on a board, in ascending order of `pack_cards`."""
+def board_hands(game: PokerGame, holes: npt.NDArray[np.uint8], board: Sequence[int]) -> npt.NDArray[np.uint8]:
+    """The distinct cards, uint8 [U, C], that holders of `holes` can see on a board, in ascending order of
+    `pack_cards`.
+    """
     live = holes[~np.isin(holes, board).any(axis=1)]
-    views = game.views_of(live, board)
-    return views[np.unique(pack_cards(views), return_index=True)[1]]
+    canonicals = game.visible_cards(live, board)
+    return canonicals[np.unique(pack_cards(canonicals), return_index=True)[1]]
 
 
 class AbstractPolicy(Policy):
     """Probabilities proportional to the positive entries of a table over buckets, uniform where no entry is positive.
 
-    `table` is flat, in the `hand_layout` of the game and the abstraction's bucket counts. It holds an average strategy, or
-    regrets for regret matching; in poker with a few bet sizes it may also be the expanded compact form, uint8. It is not
-    copied, so the policy changes when a solver updates the table. Raises GameError for an abstraction of another game and
-    for a table of the wrong size.
+    `table` is flat, in the `hand_layout` of the game and the abstraction's bucket counts. It holds an average strategy,
+    or regrets for regret matching; in poker with a few bet sizes it may also be the expanded compact form, uint8. It is
+    not copied, so the policy changes when a solver updates the table. Raises GameError for an abstraction of another
+    game and for a table of the wrong size.
     """
 
     game: PokerGame | BetSizePoker

@@ -24,7 +24,7 @@ from deepcfr.game.poker import Poker, PokerGame
 from deepcfr.game.presets import GameSource, cards_of, is_poker
 from deepcfr.game.rules import PokerRules
 from deepcfr.game.tree_game import TreeGame
-from deepcfr.measure.limits import refusal
+from deepcfr.measure.limits import too_many_boards
 from deepcfr.network.networks import number_of_weights
 from deepcfr.run.build import make_game, solver_class
 from deepcfr.run.listing import duration
@@ -41,15 +41,15 @@ def cost_notes(
 
     `abstraction` is the folder of the one that the run uses, if any.
     `game` returns the game of `source` with cards as the run's networks see them; without it the game is built here.
-    Raises ConfigError if its device is missing, or too small for its memories or tables, and the errors of the game and the
-    abstraction if they are missing.
+    Raises ConfigError if its device is missing, or too small for its memories or tables, and the errors of the game and
+    the abstraction if they are missing.
     """
     game = game or partial(make_game, source, config)
     if config.tabular:
         return [*_of_tables(config, source, abstraction, game), *unread_settings(config)]
     available = _memory_of(config.runtime.device)  # before a game is made there
     made = game()
-    reason = refusal(made.rules) if isinstance(made, PokerGame) else None
+    reason = too_many_boards(made.rules) if isinstance(made, PokerGame) else None
     return [*_of_networks(config, made, available), *unread_settings(config), *([reason] if reason else [])]
 
 
@@ -150,7 +150,7 @@ def _of_tables(
 ) -> Iterator[str]:
     """Sentences on a run of a tabular solver."""
     settings, sampled = config.solve, config.solver == "mccfr"
-    reason = refusal(cards_of(source)) if is_poker(source) else None
+    reason = too_many_boards(cards_of(source)) if is_poker(source) else None
     if reason and not sampled:
         raise ConfigError(f"{config.solver} visits every board: {reason} mccfr samples them.")
     game, counts, buckets = build(), None, 0

@@ -27,7 +27,7 @@ from deepcfr.game.rules import PokerRules
 from deepcfr.measure.deviations import ALL, Deviation, decision_sets, deviations
 from deepcfr.measure.exact_average import first_round_table, solved_examples
 from deepcfr.measure.exploitability import exploitability
-from deepcfr.measure.limits import refusal
+from deepcfr.measure.limits import too_many_boards
 from deepcfr.network.fit import fit
 from deepcfr.network.networks import build_network
 from deepcfr.policy.base import Policy
@@ -116,8 +116,8 @@ class ErrorBudget:
 def run_budget(run: RunFolder, settings: BudgetSettings, warn: Say, progress: Progress | None = None) -> ErrorBudget:
     """The error budget of a Deep CFR run at its newest checkpoint; missing policies are listed as unmeasured.
 
-    Raises ConfigError for runs of other solvers, GameError for games without boards or too large, CheckpointError if the
-    run has no checkpoint, and the errors of `error_budget`.
+    Raises ConfigError for runs of other solvers, GameError for games without boards or too large, CheckpointError if
+    the run has no checkpoint, and the errors of `error_budget`.
     """
     config = run.config
     if config.solver != "deep-cfr":
@@ -125,7 +125,7 @@ def run_budget(run: RunFolder, settings: BudgetSettings, warn: Say, progress: Pr
         raise ConfigError(f"An error budget needs a Deep CFR run, and '{run.path}' is a run of {other}.")
     if not isinstance(run.source, PokerRules):
         raise GameError(f"An error budget is for limit and pot betting, and '{run.source.name}' has neither.")
-    if reason := refusal(run.source):
+    if reason := too_many_boards(run.source):
         raise GameError(f"An error budget is exact. {reason}")
     newest, solver = run.load_policy("current", warn)
     assert isinstance(newest.game, PokerGame)
@@ -152,8 +152,8 @@ def error_budget(
 ) -> ErrorBudget:
     """Measure the parts of a run at `iteration`; `policies` has some of `average`, `sd-cfr` and `current`.
 
-    `unmeasured` gives the reason for each missing policy. Sets torch to one thread in this process. Raises ConfigError for
-    contradictory settings and for tables that do not fit into memory.
+    `unmeasured` gives the reason for each missing policy. Sets torch to one thread in this process. Raises ConfigError
+    for contradictory settings and for tables that do not fit into memory.
     """
     _check(game, config, iteration, settings)
     measure = _Measurement(game, config, settings, progress or (lambda *_: None))

@@ -1,4 +1,6 @@
-"""The facts of games, of trained models with their cards, and of run folders; for `deepcfr games`, `models` and `runs`."""
+"""The facts of games, of trained models with their cards, and of run folders; for `deepcfr games`, `models` and
+`runs`.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ from deepcfr.game.presets import (
     public_tree,
 )
 from deepcfr.game.rules import PRESETS, PokerRules
-from deepcfr.measure.limits import refusal
+from deepcfr.measure.limits import too_many_boards
 from deepcfr.run.metrics import read_metrics
 from deepcfr.run.record import RunData, RunRecord, checkpoint_folders, models_in, read_run, shipped_agents
 
@@ -64,7 +66,7 @@ def game_facts(definitions: list[str]) -> list[dict[str, Any]]:
                 "board_cards": list(rules.board_cards),
                 "betting_decisions": tree.num_decisions if tree else None,
                 "boards": rules.count_boards()[-1],
-                "exact_evaluation": tree is not None and refusal(rules) is None,
+                "exact_evaluation": tree is not None and too_many_boards(rules) is None,
             }
         )
     return facts

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from deepcfr.core.errors import CheckpointError
 from deepcfr.core.machine import resident_memory
 from deepcfr.core.signals import Interrupt, catch_interrupt
-from deepcfr.measure.exploitability import Exploitability, exploitability, refusal_of
+from deepcfr.measure.exploitability import Exploitability, exploitability, why_not_exact
 from deepcfr.network.fit import FitResult
 from deepcfr.run.costs import time_notes
 from deepcfr.run.folder import RunFolder
@@ -55,10 +55,10 @@ class _BrokenOff(Exception):
 def train(run: RunFolder, observer: Observer, cluster: RayCluster | None = None) -> Summary:
     """Continue a run from its newest checkpoint to its last iteration, or to the end of its time.
 
-    At most one checkpoint interval is lost to a crash, and a resumed run computes what an uninterrupted one would (but for
-    Monte Carlo CFR in several threads, whose order of updates is not fixed). Ctrl-C, SIGTERM and SIGHUP let it finish the
-    iteration and save. An evaluation that is not done a few seconds later is broken off, and made when the run goes on.
-    With a `cluster` the traversals of Deep CFR run there.
+    At most one checkpoint interval is lost to a crash, and a resumed run computes what an uninterrupted one would (but
+    for Monte Carlo CFR in several threads, whose order of updates is not fixed). Ctrl-C, SIGTERM and SIGHUP let it
+    finish the iteration and save. An evaluation that is not done a few seconds later is broken off, and made when the
+    run goes on. With a `cluster` the traversals of Deep CFR run there.
     Raises CheckpointError, ConfigError, TrainingError, and ClusterError if the cluster loses machines for good.
     """
     with trained_here(run.path):
@@ -177,8 +177,10 @@ def _evaluate(
 def _measure(
     run: RunFolder, solver: Solver, observer: Observer, interrupt: Interrupt | None = None
 ) -> Exploitability | None:
-    """The exact exploitability of the strategy that is evaluated; None if the game is too large or there is none yet."""
-    if refusal_of(solver.game):
+    """The exact exploitability of the strategy that is evaluated; None if the game is too large or there is none
+    yet.
+    """
+    if why_not_exact(solver.game):
         return None
     try:
         policy = run.played(solver, run.config.evaluation.policy)

@@ -3,10 +3,10 @@
 The traversals advance together, one level for every depth; a level has one row for every live history. The traverser's
 rows branch into all legal actions, the opponent's rows into one sampled action. Then values are propagated back.
 
-In robust sampling (Li et al. 2020, "Double Neural Counterfactual Regret Minimization") the traverser's rows branch into k
-of their n legal actions, drawn alike without replacement. The value of a drawn action is multiplied by n / k and that of
-another one is 0, so means stay as they are. The draw does not depend on the strategy: an infoset is visited as often in
-every iteration as without it, but for a factor that is the same in all of them.
+In robust sampling (Li et al. 2020, "Double Neural Counterfactual Regret Minimization") the traverser's rows branch into
+k of their n legal actions, drawn alike without replacement. The value of a drawn action is multiplied by n / k and that
+of another one is 0, so means stay as they are. The draw does not depend on the strategy: an infoset is visited as often
+in every iteration as without it, but for a factor that is the same in all of them.
 
 Whole games between two strategies are played in the same way: every live game takes one sampled action at each depth.
 """
@@ -60,9 +60,9 @@ def traverse(
 ) -> Traversals:
     """Run one external-sampling traversal for every deal.
 
-    `strategies[p]` is player p's strategy sigma^t; the opponent's actions use the uniforms addressed by (traversal, node)
-    in `stream`. The traverser takes so many `actions` at a decision, or all if that is 0. Samples carry `iteration`.
-    Source: Algorithm 2; the estimator is that of Lemma 1.
+    `strategies[p]` is player p's strategy sigma^t; the opponent's actions use the uniforms addressed by (traversal,
+    node) in `stream`. The traverser takes so many `actions` at a decision, or all if that is 0. Samples carry
+    `iteration`. Source: Algorithm 2; the estimator is that of Lemma 1.
     """
     levels, opponent = _descend(game, deals, traverser, strategies, stream, actions)
     values, advantages = _ascend(game, deals, traverser, levels, actions)
@@ -107,7 +107,9 @@ def _descend(
 
 
 def _drawn(legal: torch.Tensor, traversal: torch.Tensor, node: torch.Tensor, stream: int, actions: int) -> torch.Tensor:
-    """So many of the `legal` actions [M, A], drawn alike without replacement, bool [M, A]; all if there are not more."""
+    """So many of the `legal` actions [M, A], drawn alike without replacement, bool [M, A]; all if there are not
+    more.
+    """
     columns = range(legal.shape[1])
     lots = torch.stack([addressed_uniforms(key(stream, "drawn", a), traversal, node) for a in columns], 1)
     first = lots.masked_fill(~legal, torch.inf).argsort(dim=1, stable=True)[:, :actions]
@@ -155,7 +157,7 @@ def _ascend(
 def by_round(game: Game, deals: Deals, nodes: list[torch.Tensor]) -> torch.Tensor:
     """Count the `nodes` in each round of the game, int64 [R]."""
     node = torch.cat([torch.empty(0, dtype=torch.int64, device=game.device), *nodes])
-    return game.round[node].bincount(minlength=deals.views.shape[2])
+    return game.round[node].bincount(minlength=deals.visible_cards.shape[2])
 
 
 def samples_at(game: Game, deals: Deals, visits: Visits, iteration: int) -> Samples:
@@ -171,7 +173,9 @@ def samples_at(game: Game, deals: Deals, visits: Visits, iteration: int) -> Samp
 
 
 def play_games(game: Game, deals: Deals, strategies: tuple[Strategy, Strategy], stream: int) -> torch.Tensor:
-    """The payoff of player 0 in one game of every deal, float32 [B] in the game's unit; arguments as in `last_nodes`."""
+    """The payoff of player 0 in one game of every deal, float32 [B] in the game's unit; arguments as in
+    `last_nodes`.
+    """
     node = last_nodes(game, deals, strategies, stream)
     return game.payoff(node, torch.arange(len(deals), device=node.device), deals)
 
@@ -184,11 +188,12 @@ def last_nodes(
     start: torch.Tensor | None = None,
     place: Callable[[torch.Tensor], torch.Tensor] | None = None,
 ) -> torch.Tensor:
-    """Play one game of every deal, from its node of `start` [B] or from the beginning; returns terminal nodes, int64 [B].
+    """Play one game of every deal, from its node of `start` [B] or from the beginning; returns terminal nodes, int64
+    [B].
 
     `strategies[p]` is player p's; actions use the uniforms addressed by (traversal, node) in `stream`, so a game is the
-    same in any batch, and two games of one deal differ only where their strategies do. `place` gives the numbers that stand
-    for nodes in addresses, [M] to [M].
+    same in any batch, and two games of one deal differ only where their strategies do. `place` gives the numbers that
+    stand for nodes in addresses, [M] to [M].
     """
     node = game.start(deals) if start is None else start
     live = torch.arange(len(node), device=node.device)

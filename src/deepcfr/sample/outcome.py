@@ -12,32 +12,34 @@ This has two consequences for samples; docs/algorithms/mccfr.md derives both.
 
       v(I, a) = [u_p(z) * product of sigma / q over the traverser's later actions] / q(I, a) ,
 
-  that of the other actions is 0, and the target is v(I, .) - sum_b sigma(I, b) v(I, b). Given that I is visited, its mean
-    is the advantage of Lemma 1, as in external sampling: the traverser's own earlier choices are the same for all histories
-    of I (perfect recall), so they do not change the probability of each history given I.
+  that of the other actions is 0, and the target is v(I, .) - sum_b sigma(I, b) v(I, b). Given that I is visited, its
+  mean
+    is the advantage of Lemma 1, as in external sampling: the traverser's own earlier choices are the same for all
+    histories of I (perfect recall), so they do not change the probability of each history given I.
   * **Copies.** External sampling visits a history h with probability pi_{-p}(h). Its memory holds infosets in these
-    proportions, so the mean over *iterations*, which a network learns, is proportional to regret. In outcome sampling the
-    probability is pi_{-p}(h) times the product of q over the traverser's earlier actions, which varies between iterations.
-    So a sample is added to the memory a random integer number of times, whose mean is the inverse of that product. In
-    expectation the memory gets the same samples as in external sampling: as many of every infoset, with the same sum of
-    targets. The same holds for samples of the opponent's strategy.
+    proportions, so the mean over *iterations*, which a network learns, is proportional to regret. In outcome sampling
+    the probability is pi_{-p}(h) times the product of q over the traverser's earlier actions, which varies between
+    iterations. So a sample is added to the memory a random integer number of times, whose mean is the inverse of that
+    product. In expectation the memory gets the same samples as in external sampling: as many of every infoset, with the
+    same sum of targets. The same holds for samples of the opponent's strategy.
 
-  No target is divided by a reach probability. Every divisor is a single q(I, a) >= e / |A(I)|, and configurations keep e at
-  0.01 or more; sigma / q is also at most 1 / (1 - e). With d decisions of the traverser before it and l after it, a sample
-  has at most (|A| / e)^d + 1 copies, and its target is at most |u| (|A| / e) min(1 / (1 - e), |A| / e)^l. So a traversal
-  touches far fewer nodes for the same mean, but variance is much higher.
+  No target is divided by a reach probability. Every divisor is a single q(I, a) >= e / |A(I)|, and configurations keep
+  e at 0.01 or more; sigma / q is also at most 1 / (1 - e). With d decisions of the traverser before it and l after it,
+  a sample has at most (|A| / e)^d + 1 copies, and its target is at most |u| (|A| / e) min(1 / (1 - e), |A| / e)^l. So a
+  traversal touches far fewer nodes for the same mean, but variance is much higher.
 
 With history values b(h, .) the sampled value of every action b is known a little, and only the rest is weighted
 (DREAM: Steinberger, Lerer and Brown 2020, equations 5 and 6; Schmid et al. 2019):
 
     v(h, a) = b(h, a) + [a was taken] (v(h a) - b(h, a)) / q(I, a) ,     v(h) = sum_a sigma(I, a) v(h, a) ;
 
-the opponent and chance are sampled on-policy, so there v(h) = sum_a sigma(a) b(h, a) + v(h a) - b(h, a). The mean is the
-same for any b; with b = 0 this is the estimate above. ESCHER (McAleer et al. 2023) takes b(h, a) for v(h, a) and samples
-nothing, so nothing is divided by q. Its traverser plays uniformly in every iteration, so the product in *Copies* is one
-number for each infoset, and a visit is one sample.
+the opponent and chance are sampled on-policy, so there v(h) = sum_a sigma(a) b(h, a) + v(h a) - b(h, a). The mean is
+the same for any b; with b = 0 this is the estimate above. ESCHER (McAleer et al. 2023) takes b(h, a) for v(h, a) and
+samples nothing, so nothing is divided by q. Its traverser plays uniformly in every iteration, so the product in
+*Copies* is one number for each infoset, and a visit is one sample.
 
-The values are learnt from the same histories: a step (h, a) has the target w(h a), where w is the payoff at the end, and
+The values are learnt from the same histories: a step (h, a) has the target w(h a), where w is the payoff at the end,
+and
 
     w(h) = sum_a sigma(I, a) b(h, a) + c (w(h a) - b(h, a)) ,
 
@@ -112,8 +114,8 @@ def traverse_outcomes(
 ) -> Traversals:
     """Run one outcome-sampling traversal for every deal.
 
-    `strategies[p]` is player p's strategy sigma^t. Both players' actions use the uniforms addressed by (traversal, node)
-    in `stream`, so the opponent takes the same actions as in external sampling with the same stream.
+    `strategies[p]` is player p's strategy sigma^t. Both players' actions use the uniforms addressed by (traversal,
+    node) in `stream`, so the opponent takes the same actions as in external sampling with the same stream.
     `exploration` must be above 0. Samples carry `iteration`; `values` are weighted, so only their mean is a value.
     With `learnt` values there are `histories`, the steps that they are learnt from.
     """
@@ -132,7 +134,9 @@ def traverse_outcomes(
 
 
 def _follow(batch: _Batch) -> tuple[list[_Level], torch.Tensor, int]:
-    """Play every deal to its end; returns the decisions, the traverser's payoffs (float64 [B]) and the nodes touched."""
+    """Play every deal to its end; returns the decisions, the traverser's payoffs (float64 [B]) and the nodes
+    touched.
+    """
     game, deals = batch.game, batch.deals
     node = game.start(deals)
     row = torch.arange(len(deals), device=node.device)
@@ -195,7 +199,7 @@ def _credit(game: Game, levels: list[_Level], payoffs: torch.Tensor, *, alone: b
 
 
 def _steps(batch: _Batch, levels: list[_Level], payoffs: torch.Tensor, iteration: int) -> Samples:
-    """The steps of all histories, in the form of `history_views`: targets are to player 0, NaN for other actions."""
+    """The steps of all histories, in the form of `history_cards`: targets are to player 0, NaN for other actions."""
     traced = payoffs.clone()
     visits = Visits()
     for level in reversed(levels):
@@ -210,16 +214,17 @@ def _steps(batch: _Batch, levels: list[_Level], payoffs: torch.Tensor, iteration
     node, row, target = (torch.cat(parts) for parts in zip(*visits, strict=True))
     whole = row.argsort(stable=True)  # history by history, so that a full window drops whole histories
     node, row, target = node[whole], row[whole], target[whole]
-    cards = history_views(batch.deals)[row, batch.game.round[node]]
+    cards = history_cards(batch.deals)[row, batch.game.round[node]]
     return Samples(Infosets(node, cards), target, torch.full_like(node, iteration, dtype=torch.int32))
 
 
-def history_views(deals: Deals) -> torch.Tensor:
+def history_cards(deals: Deals) -> torch.Tensor:
     """The cards of histories in each round: what player 0 sees, then what player 1 sees, uint8 [B, R, 2 C].
 
-    In canonical suits each view has its own order of suits, so a few histories of different values look the same.
+    In canonical suits each canonical hand has its own order of suits, so a few histories of different values look the
+    same.
     """
-    return torch.cat([deals.views[:, 0], deals.views[:, 1]], -1)
+    return torch.cat([deals.visible_cards[:, 0], deals.visible_cards[:, 1]], -1)
 
 
 def _repeated(

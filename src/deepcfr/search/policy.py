@@ -1,4 +1,6 @@
-"""A policy with search: in some rounds it plays what `search.subgame` finds, in the others what the plain policy plays."""
+"""A policy with search: in some rounds it plays what `search.subgame` finds, in the others what the plain policy
+plays.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.boards.boards import Board, Boards, SampledBoards
-from deepcfr.boards.rounds import Lines, RoundTree
+from deepcfr.boards.rounds import PartialRound, RoundTree
 from deepcfr.boards.sweep import BoardStrategy, RoundPass, Scratch
 from deepcfr.config import SearchConfig, SearchKind
 from deepcfr.core.errors import ConfigError, GameError
@@ -38,21 +40,21 @@ from deepcfr.search.subgame import (
 )
 
 State = tuple[int, int, int, tuple[int, ...]]
-"""A player at a public state: player, round, entry of the round, public cards."""
+"""A player at a public state: player, round, round root of the round, public cards."""
 _MOST_BYTES = 2e9  # of one subgame
 _KEPT_BYTES = 500_000_000  # of solved subgames
 MOST_DEALS = 64  # of a match at a time: their subgames fit into what is kept, until the hand ends
 
 
 class ResolvingPolicy(Policy):
-    """`policy` with the betting of some rounds solved anew when it gets there.
+    """`policy` with the betting of some rounds solved again when it gets there.
 
     A subgame begins where a round does, and has its cards, its betting line and both ranges by Bayes' rule: they follow
-    from what this policy itself plays, searched rounds included. The opponent's alternative is its value if both went on
-    with the plain policy (gadget), or of its best response to it (maxmargin). Every subgame is solved once and kept, by its
-    public state, and the result does not depend on the order of questions. Solved subgames may take `share` of the memory
-    for them. Raises GameError for games that are not poker, policies that know only some boards, and subgames that do not
-    fit in memory; ConfigError for rounds that the game does not have.
+    from what this policy itself plays, searched rounds included. The opponent's alternative is its value if both went
+    on with the plain policy (gadget), or of its best response to it (maxmargin). Every subgame is solved once and kept,
+    by its public state, and the result does not depend on the order of questions. Solved subgames may take `share` of
+    the memory for them. Raises GameError for games that are not poker, policies that know only some boards, and
+    subgames that do not fit in memory; ConfigError for rounds that the game does not have.
     """
 
     most_deals = MOST_DEALS
@@ -72,8 +74,8 @@ class ResolvingPolicy(Policy):
         self.game: PokerGame = game
         self.policy, self.settings, self.initial = policy, settings, policy.initial
         self._boards = SampledBoards(game)
-        self._whole = [tree.only(np.arange(len(tree.entries))) for tree in self._boards.rounds]
-        self._position = [_positions(tree.entry_nodes, game.tree.num_nodes) for tree in self._boards.rounds]
+        self._whole = [tree.only(np.arange(len(tree.roots))) for tree in self._boards.rounds]
+        self._position = [_positions(tree.root_nodes, game.tree.num_nodes) for tree in self._boards.rounds]
         self._searched = searched_rounds(game.rules, settings)
         self._sizes = {r: _table_bytes(game, self._boards.rounds, r) for r in self._searched}
         self.kind = f"{policy.kind}, {settings.kind} search"
@@ -88,10 +90,10 @@ class ResolvingPolicy(Policy):
         if not len(tree.nodes):
             return np.empty((0, len(board)))
         own = self._runout(board.cards)[board.round]
-        if not np.array_equal(own.view_cards, board.view_cards):
+        if not np.array_equal(own.visible_cards, board.visible_cards):
             raise GameError("Search needs boards with all hands.")
-        entries = self._entries(tree, board.round)
-        return self._strategy(self._lines(board.round, entries), own, entries)
+        roots = self._roots(tree, board.round)
+        return self._strategy(self._part(board.round, roots), own, roots)
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
         tree, nodes = self.game.tree, infosets.node.cpu().numpy().astype(np.int64)
@@ -102,9 +104,9 @@ class ResolvingPolicy(Policy):
             if not len(here):
                 continue
             part = self._boards.rounds[round_]
-            entry = part.entry_of_slot[np.searchsorted(part.nodes, nodes[here])]
+            root = part.root_of[np.searchsorted(part.nodes, nodes[here])]
             public = self._public_cards(cards[here], round_).astype(np.int64)
-            states = np.concatenate([entry[:, None], tree.actor[nodes[here]][:, None], public], axis=1)
+            states = np.concatenate([root[:, None], tree.actor[nodes[here]][:, None], public], axis=1)
             for state in np.unique(states, axis=0):
                 some = here[(states == state).all(1)]
                 rows = torch.from_numpy(self._on_infosets(round_, state, nodes[some], cards[some]))
@@ -112,13 +114,13 @@ class ResolvingPolicy(Policy):
         return result
 
     def _on_infosets(self, round_: int, state: Ints, nodes: Ints, cards: npt.NDArray[np.uint8]) -> Doubles:
-        """Probabilities [m, A] of `nodes` [m] and `cards` [m, C] of one state: entry, player, public cards."""
+        """Probabilities [m, A] of `nodes` [m] and `cards` [m, C] of one state: round root, player, public cards."""
         board = self._runout(tuple(state[2:].tolist()))[round_]
-        lines = self._lines(round_, state[:1])
-        strategy = self._strategy(lines, board, state[:1], (int(state[1]),))
-        column = np.searchsorted(pack_cards(board.view_cards), pack_cards(cards))
+        part = self._part(round_, state[:1])
+        strategy = self._strategy(part, board, state[:1], (int(state[1]),))
+        column = np.searchsorted(pack_cards(board.visible_cards), pack_cards(cards))
         result = np.zeros((len(nodes), self.game.encoding.num_actions))
-        edge = lines.tree.edge_of[np.searchsorted(lines.tree.nodes, nodes)]
+        edge = part.tree.edge_of[np.searchsorted(part.tree.nodes, nodes)]
         row, action = np.nonzero(edge >= 0)
         result[row, action] = strategy[edge[row, action], column[row]]
         return result
@@ -144,34 +146,34 @@ class ResolvingPolicy(Policy):
             boards.append(self._boards.after(before, cards[dealt[round_] - new[round_] : dealt[round_]]))
         return boards
 
-    def _lines(self, round_: int, entries: Ints) -> Lines:
+    def _part(self, round_: int, roots: Ints) -> PartialRound:
         whole = self._whole[round_]
-        return whole if len(entries) == len(whole.tree.entries) else self._boards.rounds[round_].only(entries)
+        return whole if len(roots) == len(whole.tree.roots) else self._boards.rounds[round_].only(roots)
 
-    def _strategy(self, lines: Lines, board: Board, entries: Ints, players: tuple[int, ...] = PLAYERS) -> Floats:
-        """The strategy of `players` on a board after `entries`, whose part of the round is `lines`, [E, U]."""
+    def _strategy(self, part: PartialRound, board: Board, roots: Ints, players: tuple[int, ...] = PLAYERS) -> Floats:
+        """The strategy of `players` on a board after `roots`, whose part of the round is `part`, [E, U]."""
         if board.round not in self._searched:
-            return self._plain(lines, board)
-        tree = lines.tree
-        owner, actor = tree.entry_of_slot[tree.edge_node], tree.actor[tree.edge_node]
+            return self._plain(part, board)
+        tree = part.tree
+        owner, actor = tree.root_of[tree.edge_node], tree.actor[tree.edge_node]
         result = np.zeros((tree.num_edges, len(board)), np.float32)
         size = self._sizes[board.round]
         for player in players:
-            # nothing is decided after an entry at which both players are all-in
-            known = {e: self._find((player, board.round, e, board.cards)) for e in entries.tolist() if size[e]}
-            missing = np.array([entry for entry, strategy in known.items() if strategy is None], np.int64)
+            # nothing is decided after a round root at which both players are all-in
+            known = {e: self._find((player, board.round, e, board.cards)) for e in roots.tolist() if size[e]}
+            missing = np.array([root for root, strategy in known.items() if strategy is None], np.int64)
             batch = np.cumsum(size[missing]) // _MOST_BYTES
             for some in np.unique(batch):
                 known |= self._solve(board, missing[batch == some], player)
-            for place, entry in enumerate(entries.tolist()):
-                if entry in known:
-                    result[(owner == place) & (actor == player)] = known[entry]
+            for place, root in enumerate(roots.tolist()):
+                if root in known:
+                    result[(owner == place) & (actor == player)] = known[root]
         return result
 
-    def _plain(self, lines: Lines, board: Board) -> Floats:
+    def _plain(self, part: PartialRound, board: Board) -> Floats:
         if self.policy.whole_rounds:
-            return self.policy.on_board(self._whole[board.round].tree, board)[lines.edges]
-        return self.policy.on_board(lines.tree, board)
+            return self.policy.on_board(self._whole[board.round].tree, board)[part.edges]
+        return self.policy.on_board(part.tree, board)
 
     def _find(self, state: State) -> Floats | None:
         with self._lock:
@@ -186,33 +188,33 @@ class ResolvingPolicy(Policy):
             while self._bytes > self._most_kept and len(self._solved) > 1:
                 self._bytes -= self._solved.popitem(last=False)[1].nbytes
 
-    def _solve(self, board: Board, entries: Ints, player: int) -> dict[int, Floats]:
-        """Solve the subgames after `entries` for a player, and keep its strategies: [its edges after an entry, U] each."""
-        tree = self._lines(board.round, entries).tree
-        strategy = self._in_subgame(board, entries, player)
-        owner, actor = tree.entry_of_slot[tree.edge_node], tree.actor[tree.edge_node]
+    def _solve(self, board: Board, roots: Ints, player: int) -> dict[int, Floats]:
+        """Solve the subgames after `roots` for a player, and keep its strategies: [its edges after a root, U] each."""
+        tree = self._part(board.round, roots).tree
+        strategy = self._in_subgame(board, roots, player)
+        owner, actor = tree.root_of[tree.edge_node], tree.actor[tree.edge_node]
         both = self.settings.kind == "unsafe"  # one solution serves both players
-        for place, entry in enumerate(entries.tolist()):
+        for place, root in enumerate(roots.tolist()):
             for p in PLAYERS if both else (player,):
-                self._keep((p, board.round, entry, board.cards), strategy[(owner == place) & (actor == p)])
-        return {e: strategy[(owner == place) & (actor == player)] for place, e in enumerate(entries.tolist())}
+                self._keep((p, board.round, root, board.cards), strategy[(owner == place) & (actor == p)])
+        return {e: strategy[(owner == place) & (actor == player)] for place, e in enumerate(roots.tolist())}
 
-    def _in_subgame(self, board: Board, entries: Ints, player: int) -> Floats:
-        """The strategy on `board`, [E, U], by solving the subgames after `entries` for a player."""
-        reach = self._reach(board, entries)
-        inside = subgame(self.game, self._boards.rounds, board, entries)
+    def _in_subgame(self, board: Board, roots: Ints, player: int) -> Floats:
+        """The strategy on `board`, [E, U], by solving the subgames after `roots` for a player."""
+        reach = self._reach(board, roots)
+        inside = subgame(self.game, self._boards.rounds, board, roots)
         tree = inside.rounds[board.round]
         plain = self._plain_inside(tree, board)
 
         def as_trained(part: RoundTree, on: Board) -> Floats:
             return plain if part is tree else self._plain_inside(part, on)
 
-        entrance = self._entrance(inside, as_trained, reach, player)
-        solver = SubgameSolver(inside, reach, entrance, workers=self._workers)
+        gadget = self._gadget(inside, as_trained, reach, player)
+        solver = SubgameSolver(inside, reach, gadget, workers=self._workers)
         solver.run(self.settings.iterations)
         return solver.on_first_board(plain)
 
-    def _entrance(self, inside: Boards, as_trained: BoardStrategy, reach: Floats, resolver: int) -> SafeGame | None:
+    def _gadget(self, inside: Boards, as_trained: BoardStrategy, reach: Floats, resolver: int) -> SafeGame | None:
         """The opponent's choice before a subgame that is to be safe; `as_trained` is the plain policy inside."""
         if self.settings.kind == "unsafe":
             return None
@@ -228,24 +230,24 @@ class ResolvingPolicy(Policy):
         """The plain policy in a part of a round, [E, U]."""
         if not len(tree.nodes):
             return np.empty((0, len(board)))
-        return self._plain(self._lines(board.round, self._entries(tree, board.round)), board)
+        return self._plain(self._part(board.round, self._roots(tree, board.round)), board)
 
-    def _entries(self, tree: RoundTree, round_: int) -> Ints:
-        """The positions of a part's entries in the whole round, ascending."""
-        return self._position[round_][tree.entry_nodes]
+    def _roots(self, tree: RoundTree, round_: int) -> Ints:
+        """The positions of a part's round roots in the whole round, ascending."""
+        return self._position[round_][tree.root_nodes]
 
-    def _reach(self, board: Board, entries: Ints) -> Doubles:
-        """Both players' reach at `entries` of the board's round by what this policy plays before it, [2, X, U]."""
+    def _reach(self, board: Board, roots: Ints) -> Doubles:
+        """Both players' reach at `roots` of the board's round by what this policy plays before it, [2, X, U]."""
         if board.round == 0:
-            return np.ones((2, len(entries), len(board)))
+            return np.ones((2, len(roots), len(board)))
         before = self._runout(board.cards)[board.round - 1]
         earlier = self._boards.rounds[board.round - 1]
-        lead = np.unique(earlier.entry_of_slot[earlier.exits[entries]])
-        lines = self._lines(before.round, lead)
-        play = RoundPass(lines.tree, before, self._reach(before, lead), self._scratch)
-        play.down(self._strategy(lines, before, lead))
-        at_exits = play.reach_at_exits()[:, np.searchsorted(lines.exits, entries)]
-        return np.ascontiguousarray(at_exits[:, :, board.up])
+        lead = np.unique(earlier.root_of[earlier.round_leaves[roots]])
+        part = self._part(before.round, lead)
+        play = RoundPass(part.tree, before, self._reach(before, lead), self._scratch)
+        play.down(self._strategy(part, before, lead))
+        at_leaves = play.reach_at_leaves()[:, np.searchsorted(part.round_leaves, roots)]
+        return np.ascontiguousarray(at_leaves[:, :, board.up])
 
 
 @cache
@@ -254,10 +256,10 @@ def _workers(count: int) -> Workers:
     return Workers(count)
 
 
-def _positions(entry_nodes: Ints, num_nodes: int) -> Ints:
-    """The position of each public node among the entries of a round, -1 for others, [N]."""
+def _positions(root_nodes: Ints, num_nodes: int) -> Ints:
+    """The position of each public node among the round roots of a round, -1 for others, [N]."""
     position = np.full(num_nodes, -1)
-    position[entry_nodes] = np.arange(len(entry_nodes))
+    position[root_nodes] = np.arange(len(root_nodes))
     return position
 
 
@@ -276,7 +278,7 @@ def searched_rounds(rules: PokerRules, settings: SearchConfig) -> tuple[int, ...
 
 
 def _table_bytes(game: PokerGame, rounds: list[RoundTree], first: int) -> Ints:
-    """Bytes of the tables after each entry of a round, [X]. Raises GameError if a subgame needs too much memory."""
+    """Bytes of the tables after each root of a round, [X]. Raises GameError if a subgame needs too much memory."""
     kept, tables = subgame_bytes(game.rules, rounds, first)
     most = kept + int(tables.max())
     if most > _MOST_BYTES:
@@ -301,8 +303,8 @@ _KEPT_LINES = 32  # whose subgames are kept
 class LineSearch(Policy):
     """As `ResolvingPolicy`, for a game whose betting is too large to list.
 
-    Every line of betting before the first searched round has a `ResolvingPolicy` of its own, for the game that begins with
-    it.
+    Every line of betting before the first searched round has a `ResolvingPolicy` of its own, for the game that begins
+    with it.
     """
 
     most_deals = MOST_DEALS
@@ -322,9 +324,9 @@ class LineSearch(Policy):
         positions = self.game.positions(nodes)
         result = torch.empty(len(infosets), self.game.encoding.num_actions, dtype=torch.float64)
         late = positions[:, ROUND] >= self._first
-        lines = np.where(late, round_starts(positions, self._first), -1)
-        for line in np.unique(lines).tolist():
-            some = lines == line
+        part = np.where(late, round_starts(positions, self._first), -1)
+        for line in np.unique(part).tolist():
+            some = part == line
             asked = infosets[torch.from_numpy(some)]
             if line < 0:
                 result[some] = self.policy.probabilities(asked).double()

@@ -38,8 +38,8 @@ from deepcfr.search.subgame import (
 )
 
 OnGap = Callable[[int, float], bool | None]
-"""(iterations so far, newest gap in thousandths of the unit) after every iteration, and about every second within one on
-a flop or a turn; it answers True to stop there."""
+"""(iterations so far, newest gap in thousandths of the unit) after every iteration, and about every second within one
+on a flop or a turn; it answers True to stop there."""
 
 # best responses of both players, and what their strategies are worth
 _WORTH: RootAims = [(0, True), (1, True), (0, IF_ABSENT), (1, IF_ABSENT)]
@@ -181,7 +181,7 @@ class SpotSolver:
                     solver.run(1, on_board)
                     if solver.iteration >= due:
                         values = worth(solver.played, solver.locked, on_board)
-                        now = max(1000 * float(solver.gap(values[:, tree.entries])[0]), 0.0)  # rounding may leave less
+                        now = max(1000 * float(solver.gap(values[:, tree.roots])[0]), 0.0)  # rounding may leave less
                         # it falls a little slower than 1 / t^2, so it does not reach its goal sooner
                         growth = min(_MOST_GROWTH, (now / goal) ** 0.5) if goal > 0 else _MOST_GROWTH
                         due = growth * solver.iteration
@@ -219,7 +219,7 @@ class SpotSolver:
             spot=self.spot,
             iterations=solver.iteration,
             goal=goal,
-            gap=max(1000 * float(solver.gap(values[:, tree.entries])[0]), 0.0),
+            gap=max(1000 * float(solver.gap(values[:, tree.roots])[0]), 0.0),
             values=first.range_values,
             equities=(first.range_equities[0] * self.spot.unraked, first.range_equities[1] * self.spot.unraked),
             seconds=time.perf_counter() - start,
@@ -237,9 +237,9 @@ class SpotSolver:
         places = {line: (node, player, names) for node, (line, player, names) in enumerate(self._lines(tree))}
         columns = []
         for weights in self.spot.ranges:
-            held = zip(hand_names(board.holes), board.view.tolist(), weights[hand_rows(board.holes)], strict=True)
-            column = {name: view for name, view, weight in held if weight}
-            columns.append(column | {name[2:] + name[:2]: view for name, view in column.items()})
+            held = zip(hand_names(board.holes), board.canonical.tolist(), weights[hand_rows(board.holes)], strict=True)
+            column = {name: canonical for name, canonical, weight in held if weight}
+            columns.append(column | {name[2:] + name[:2]: canonical for name, canonical in column.items()})
         seen: set[str] = set()
         for lock in locks:
             line = lock.get("line")
@@ -279,7 +279,7 @@ class SpotSolver:
             names = [self._name(start, action) for action in tree.edge_action[edges].tolist()]
             lines |= {
                 child: f"{lines[node]}, {name}".removeprefix(", ")
-                for child, name in zip(tree.edge_slot[edges].tolist(), names, strict=True)
+                for child, name in zip(tree.edge_child[edges].tolist(), names, strict=True)
             }
             yield lines[node], int(tree.actor[node]), names
 
@@ -290,9 +290,9 @@ class SpotSolver:
 
         They have a strategy [E, U], its values [P, S, U], and each decision's reach and equities [P, n, U].
         """
-        board, start = self._board, self._reach[:, 0, self._board.view]
+        board, start = self._board, self._reach[:, 0, self._board.canonical]
         most = np.maximum(reach.max(2, keepdims=True), np.finfo(np.float64).tiny)
-        own = (reach / most)[:, :, board.view]
+        own = (reach / most)[:, :, board.canonical]
         cards = (1 << board.holes.astype(np.int64)).sum(1)
         apart = (cards[:, None] & cards == 0).astype(np.float64)
         pairs = ((own[0] @ apart) * own[1]).sum(1)
@@ -302,24 +302,24 @@ class SpotSolver:
             met[met == 0] = np.nan
             chips = self.game.tree.chips[tree.nodes[node]] / self.game.rules.unit_chips
             here = values[:, node] / met + chips[:, None]
-            weights = own[:, node] * np.nan_to_num(met / most[::-1, node])[:, board.view]
-            weight, may_meet, reached = pair_weights(board.holes, reach[:, node][:, board.view], player)
+            weights = own[:, node] * np.nan_to_num(met / most[::-1, node])[:, board.canonical]
+            weight, may_meet, reached = pair_weights(board.holes, reach[:, node][:, board.canonical], player)
             yield SolvedDecision(
                 line=line,
                 player=player,
                 actions=tuple(names),
                 pot=float(chips.sum()),
                 to_call=float(chips.max() - chips[player]),
-                reach=np.where(reach[player, node] < ABSENT, 0, reach[player, node])[board.view],
+                reach=np.where(reach[player, node] < ABSENT, 0, reach[player, node])[board.canonical],
                 weight=weight,
                 reached=reached,
                 shown=(start[player] > 0) & (may_meet > 0),
-                strategy=strategy[edges][:, board.view].T,
-                values=(values[player, tree.edge_slot[edges]] / met[player] + chips[player])[:, board.view].T,
-                hand_values=here[:, board.view],
-                hand_equities=equities[:, node][:, board.view],
-                range_values=_means(weights, here[:, board.view], pairs[node]),
-                range_equities=_means(weights, equities[:, node][:, board.view], pairs[node]),
+                strategy=strategy[edges][:, board.canonical].T,
+                values=(values[player, tree.edge_child[edges]] / met[player] + chips[player])[:, board.canonical].T,
+                hand_values=here[:, board.canonical],
+                hand_equities=equities[:, node][:, board.canonical],
+                range_values=_means(weights, here[:, board.canonical], pairs[node]),
+                range_equities=_means(weights, equities[:, node][:, board.canonical], pairs[node]),
             )
 
     def _name(self, node: int, action: int) -> str:
@@ -373,7 +373,7 @@ def _board(spot: Spot, game: PokerGame) -> Board:
     for new in game.rules.board_cards[: spot.round + 1]:
         if board.round + 1 == spot.round:
             held = np.any(spot.ranges, axis=0)
-            board = replace(board, view_of=np.where(held, board.view_of, -1))
+            board = replace(board, canonical_of=np.where(held, board.canonical_of, -1))
         board = boards.after(board, spot.board[start : start + new])
         start += new
     return board

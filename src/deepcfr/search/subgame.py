@@ -38,11 +38,13 @@ PLAYERS = (0, 1)
 _LOCKED = 1e20  # regrets so large that nothing changes their proportions
 IF_ABSENT: Final = "if absent"
 RootAims = Sequence[tuple[int, bool | Bools | Literal["if absent"]]]
-"""Players and whether each plays a best response, its strategy, or the best action with hands that do not come by it."""
+"""Players and whether each plays a best response, its strategy, or the best action with hands that do not come by
+it.
+"""
 _TIED = 1e-9  # of the largest payoff; actions whose values differ by less are equally good
 _TREMBLE = 1e-7  # the least probability of an action while learning
-# Iterations after which what nobody comes to any more is scaled down. After later ones it would also scale down what keeps
-# the opponent from coming, and the gap of a river rose tenfold (after 512 iterations).
+# Iterations after which what nobody comes to any more is scaled down. After later ones it would also scale down what
+# keeps the opponent from coming, and the gap of a river rose tenfold (after 512 iterations).
 _FADES = (8, 32)
 _RARE = 0.01  # most probability, times the number of actions, that counts as left over from early iterations
 _BYTES_OF_BOARD = 80  # upper bound, for every hand
@@ -50,28 +52,29 @@ _BYTES_OF_EDGE = 8  # a regret and a sum of strategies, for every hand; half of 
 _BYTES_OF_WORK = 64  # strategy, reach and up to four values in 64 bits, for every hand and edge
 
 
-def subgame(game: PokerGame, rounds: list[RoundTree], board: Board, entries: Ints) -> Boards:
-    """The boards from `board` on, all kept, with betting after `entries` [X] of its round only.
+def subgame(game: PokerGame, rounds: list[RoundTree], board: Board, roots: Ints) -> Boards:
+    """The boards from `board` on, all kept, with betting after `roots` [X] of its round only.
 
     `rounds` are those of the whole game.
     """
     trees = list(rounds)
     for round_ in range(board.round, len(rounds)):
-        lines = rounds[round_].only(entries)
-        trees[round_], entries = lines.tree, lines.exits
+        part = rounds[round_].only(roots)
+        trees[round_], roots = part.tree, part.round_leaves
     return Boards(game, merge=game.suits == "canonical", keep=True, root=replace(board, index=0), rounds=trees)
 
 
 def subgame_bytes(
     rules: PokerRules, rounds: list[RoundTree], first: int, hands: int | None = None, *, compact: bool = False
 ) -> tuple[int, Ints]:
-    """Estimated bytes of the boards after one board of round `first`, and of the tables after each entry there, [X].
+    """Estimated bytes of the boards after one board of round `first`, and of the tables after each round root there,
+    [X].
 
     Boards are not merged, and have `hands` hands each, or all that are possible. Tables include the working memory of a
     thread on a board; those of later rounds are in 16 bits if `compact`.
     """
     kept, boards = 0, 1
-    owner = np.arange(len(rounds[first].entries))
+    owner = np.arange(len(rounds[first].roots))
     tables = np.zeros(len(owner), np.int64)
     left = rules.num_cards - sum(rules.board_cards[: first + 1])
     for round_ in range(first, rules.num_rounds):
@@ -79,11 +82,11 @@ def subgame_bytes(
         boards *= comb(left, new)
         left -= new
         held = min(hands or inf, comb(left, rules.hole_cards))
-        edges = np.bincount(owner[tree.entry_of_slot[tree.edge_node]], minlength=len(tables))
+        edges = np.bincount(owner[tree.root_of[tree.edge_node]], minlength=len(tables))
         stored = _BYTES_OF_EDGE // 2 if compact and round_ > first else _BYTES_OF_EDGE
         tables += int(held) * (stored * boards + _BYTES_OF_WORK) * edges
         kept += boards * int(held) * _BYTES_OF_BOARD
-        owner = owner[tree.entry_of_slot[tree.exits]]
+        owner = owner[tree.root_of[tree.round_leaves]]
     return kept, tables
 
 
@@ -91,7 +94,7 @@ def values_at_root(
     boards: Boards,
     strategy: BoardStrategy,
     reach: Floats,
-    aims: RootAims,
+    objectives: RootAims,
     workers: Workers | None = None,
     locked: Bools | None = None,
     *,
@@ -100,13 +103,14 @@ def values_at_root(
     completed: bool = False,
     on_board: OnBoard | None = None,
 ) -> Doubles:
-    """Values of `aims` at the entries of the first board's round, [K, X, U], where both players have `reach` [2, X, U].
+    """Values of `objectives` at the round roots of the first board's round, [K, X, U], where both players have `reach`
+    [2, X, U].
 
-    With `whole_round` they are at all slots of that round, [K, S, U]. As everywhere in `boards`, they are sums over the
-    opponent's hands, weighted by its reach. A best response follows the strategy where the first board is `locked` [n, U].
-    Both players take every action with a probability of `tremble` at least. With `completed` the strategy of later boards
-    has best replies as in `complete`, so both players' values are of one pair of strategies and add up to the pot.
-    `on_board(done, total)` is called after each board of the next round, and may raise to end this.
+    With `whole_round` they are at all nodes of that round, [K, S, U]. As everywhere in `boards`, they are sums over the
+    opponent's hands, weighted by its reach. A best response follows the strategy where the first board is `locked` [n,
+    U]. Both players take every action with a probability of `tremble` at least. With `completed` the strategy of later
+    boards has best replies as in `complete`, so both players' values are of one pair of strategies and add up to the
+    pot. `on_board(done, total)` is called after each board of the next round, and may raise to end this.
     """
     scratch = Scratch()
 
@@ -114,16 +118,16 @@ def values_at_root(
         hands = play.absent(player) if isinstance(best, str) else best
         return hands & ~locked if first and locked is not None else hands
 
-    def visit(board: Board, at_entries: Floats, deal: Deal) -> Floats:
+    def visit(board: Board, at_roots: Floats, deal: Deal) -> Floats:
         tree, first = boards.rounds[board.round], board.round == boards.root.round
-        play = RoundPass(tree, board, at_entries, scratch)
+        play = RoundPass(tree, board, at_roots, scratch)
         play.down(strategy(tree, board), tremble)
         if completed and not first:
             absent = [(player, play.absent(player)) for player in PLAYERS]
             complete(play, play.up(absent, deal))
             play.down(play.sigma, tremble)
-        values = play.up([(player, free(play, player, best, first)) for player, best in aims], deal)
-        return values if first and whole_round else values[:, tree.entries]
+        values = play.up([(player, free(play, player, best, first)) for player, best in objectives], deal)
+        return values if first and whole_round else values[:, tree.roots]
 
     return np.array(_visit_root(boards, visit, reach, workers, on_board))
 
@@ -140,14 +144,14 @@ def complete(play: RoundPass, values: Doubles, locked: Bools | None = None) -> N
         free = play.absent(player)[own] & (met > 0)
         if locked is not None:
             free &= ~locked[own]
-        best_replies(own, tree.first_edge, tree.edge_slot, free, _TIED * most * met, values[player], play.sigma)
+        best_replies(own, tree.first_edge, tree.edge_child, free, _TIED * most * met, values[player], play.sigma)
 
 
 def equities_at_root(boards: Boards, reach: Floats, workers: Workers | None = None) -> Doubles:
-    """Each player's equity with every view of the first board, [2, X, U], where both have `reach` [2, X, U].
+    """Each player's equity with every canonical hand of the first board, [2, X, U], where both have `reach` [2, X, U].
 
-    That is its share of the pot if nobody bets again: the mean over the opponent's hands, weighted by their reach, and over
-    all cards to come; nan against no hand.
+    That is its share of the pot if nobody bets again: the mean over the opponent's hands, weighted by their reach, and
+    over all cards to come; nan against no hand.
     """
     scratch = Scratch()
 
@@ -165,14 +169,14 @@ def equities_at_root(boards: Boards, reach: Floats, workers: Workers | None = No
 def _visit_root(
     boards: Boards, visit: Visit, reach: Floats, workers: Workers | None, on_board: OnBoard | None = None
 ) -> Floats:
-    return visit(boards.root, reach, lambda at_exits: boards.deal(visit, boards.root, at_exits, workers, on_board))
+    return visit(boards.root, reach, lambda at_leaves: boards.deal(visit, boards.root, at_leaves, workers, on_board))
 
 
 class SafeGame(ABC):
     """The opponent's choice before a subgame: it enters with each hand as often as that pays against its alternative.
 
-    `alternative` [X, U] are the values that `player`, the opponent, has without search at each entry; `size` [U] is the
-    number of hands in each view.
+    `alternative` [X, U] are the values that `player`, the opponent, has without search at each round root; `size` [U]
+    is the number of hands in each canonical hand.
     """
 
     def __init__(self, player: int, alternative: Doubles, size: Ints) -> None:
@@ -197,7 +201,7 @@ class SafeGame(ABC):
 
     @abstractmethod
     def gain(self, best: Doubles, mean: Doubles) -> Doubles:
-        """The gain of the best entrance over the average one, [X], summed over all hands.
+        """The gain of the best gadget over the average one, [X], summed over all hands.
 
         `best` and `mean` [X, U] are the opponent's values inside by a best response and by its strategy.
         """
@@ -260,9 +264,9 @@ class MaxMargin(SafeGame):
 
 
 class SubgameSolver:
-    """CFR in a subgame with `reach` [2, X, U] of both players at its entries; `run` goes on from the state it has.
+    """CFR in a subgame with `reach` [2, X, U] of both players at its round roots; `run` goes on from the state it has.
 
-    With an `entrance` the opponent's reach is not given but chosen by it in every iteration. Passes are in 32 bits, the
+    With an `gadget` the opponent's reach is not given but chosen by it in every iteration. Passes are in 32 bits, the
     gap is in 64. The tables of all boards after the first one are in 16 bits if `compact`.
 
     If `trembling`, both players take every action at least once in ten million times while they learn, so they learn to
@@ -274,13 +278,13 @@ class SubgameSolver:
         self,
         boards: Boards,
         reach: Floats,
-        entrance: SafeGame | None = None,
+        gadget: SafeGame | None = None,
         workers: Workers | None = None,
         *,
         compact: bool = False,
         trembling: bool = False,
     ) -> None:
-        self.boards, self.entrance = boards, entrance
+        self.boards, self.gadget = boards, gadget
         self._tremble = _TREMBLE if trembling else 0.0
         self.iteration = 0
         self._reach = np.array(reach, np.float64)
@@ -305,19 +309,19 @@ class SubgameSolver:
     def run(self, iterations: int, on_board: OnBoard | None = None) -> None:
         """Do so many more iterations of both players.
 
-        `on_board(done, total)` is called after each board of the next round. It may raise to end an iteration, which then
-        does not count; what it learnt on some boards stays.
+        `on_board(done, total)` is called after each board of the next round. It may raise to end an iteration, which
+        then does not count; what it learnt on some boards stays.
         """
         for t in range(self.iteration + 1, self.iteration + 1 + iterations):
             for player in PLAYERS:
-                if self.entrance:
-                    self._reach[self.entrance.player] = self.entrance.reach()
+                if self.gadget:
+                    self._reach[self.gadget.player] = self.gadget.reach()
                 visit = update(
                     self.boards.rounds, self._tables, player, DISCOUNTED, t, self._scratch, tremble=self._tremble
                 )
                 values = _visit_root(self.boards, visit, self._reach, self._workers, on_board)
-                if self.entrance and self.entrance.player == player:
-                    self.entrance.learn(values[0], DISCOUNTED, t)
+                if self.gadget and self.gadget.player == player:
+                    self.gadget.learn(values[0], DISCOUNTED, t)
             self.iteration = t
             if self._tremble and t in _FADES:
                 self._fade()
@@ -335,9 +339,9 @@ class SubgameSolver:
             for player in PLAYERS:
                 for tables, numbers in zip(self._tables, (regret, average), strict=True):
                     tables[board.round].store(board, numbers, player)
-            if len(tree.exits):
-                deal(play.reach_at_exits())
-            return np.zeros((1, len(tree.entries), len(board)))
+            if len(tree.round_leaves):
+                deal(play.reach_at_leaves())
+            return np.zeros((1, len(tree.roots), len(board)))
 
         _visit_root(self.boards, visit, self._reach, self._workers)
 
@@ -348,8 +352,8 @@ class SubgameSolver:
     def played(self, tree: RoundTree, board: Board) -> Floats:
         """The average strategy on a board, [E, U], without what only early iterations did.
 
-        Iteration t has a weight of about t^2, so actions that are not played any more keep a share of about T^-1.5 at most;
-        smaller ones become 0. Locked decisions are as given.
+        Iteration t has a weight of about t^2, so actions that are not played any more keep a share of about T^-1.5 at
+        most; smaller ones become 0. Locked decisions are as given.
         """
         strategy: Floats = np.array(self.policy().on_board(tree, board), np.float64)
         drop_rare(tree.first_edge, max(min(_RARE, self.iteration**-1.5), 20 * _TREMBLE), strategy)
@@ -372,37 +376,37 @@ class SubgameSolver:
         return np.where((learnt[0] & learnt[1])[tree.edge_node], self.policy().on_board(tree, board), otherwise)
 
     def gap(self, values: Doubles | None = None) -> Doubles:
-        """The gains of both players by best responses, added, at each entry, [X].
+        """The gains of both players by best responses, added, at each round root, [X].
 
-        `values` [4, X, U] are best responses and means of the players, as in `EVERYTHING`, by default those of the average
-        strategy.
+        `values` [4, X, U] are best responses and means of the players, as in `EVERYTHING`, by default those of the
+        average strategy.
 
         It is 0 in an equilibrium of the game that is solved, which begins with the opponent's choice if there is an
-        entrance. Best responses follow what is locked. In the game's unit, a mean over pairs of hands by their reach (with
-        an entrance the resolver's only).
+        gadget. Best responses follow what is locked. In the game's unit, a mean over pairs of hands by their reach
+        (with a gadget the resolver's only).
         """
-        boards, entrance = self.boards, self.entrance
+        boards, gadget = self.boards, self.gadget
         size, reach = boards.root.size, self._reach.copy()
-        if entrance:
-            reach[entrance.player] = entrance.average
+        if gadget:
+            reach[gadget.player] = gadget.average
         if values is None:
             strategy = self.policy().on_board
             values = values_at_root(boards, strategy, reach, EVERYTHING, self._workers, self.locked)
         gains = np.zeros(reach.shape[1])
         for player, best, mean in zip(PLAYERS, values[:2], values[2:], strict=True):
-            if entrance and entrance.player == player:
-                gains += entrance.gain(best, mean)
+            if gadget and gadget.player == player:
+                gains += gadget.gain(best, mean)
             else:
                 gains += (reach[player] * (best - mean)) @ size
-        if entrance:
-            reach[entrance.player] = entrance.alike if isinstance(entrance, MaxMargin) else 1
+        if gadget:
+            reach[gadget.player] = gadget.alike if isinstance(gadget, MaxMargin) else 1
         total = (reach[0] * against(boards.root, reach[1])) @ size
         return _shares(gains, total, 0.0)
 
 
 def against(board: Board, reach: Doubles) -> Doubles:
-    """The sum of `reach` [X, U] over all hands that share no card with each view, [X, U]."""
-    return reach_against(reach, board.holes, board.view)
+    """The sum of `reach` [X, U] over all hands that share no card with each canonical hand, [X, U]."""
+    return reach_against(reach, board.holes, board.canonical)
 
 
 def _shares(part: Doubles, whole: Floats | Ints, otherwise: float | Doubles) -> Doubles:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from deepcfr.boards.boards import Board, Boards, Entry, SampledBoards, keeps_all
+from deepcfr.boards.boards import Board, BoardReach, Boards, SampledBoards, keeps_all
 from deepcfr.boards.public_chance import BoardTraversal, Piece, Records, traverse_boards
 from deepcfr.boards.rounds import RoundTree
 from deepcfr.boards.sweep import BoardStrategy
@@ -38,7 +38,7 @@ from deepcfr.policy.network import (
     regret_matching,
 )
 from deepcfr.sample.external import Strategy, traverse
-from deepcfr.sample.outcome import Learnt, Values, history_views, traverse_outcomes
+from deepcfr.sample.outcome import Learnt, Values, history_cards, traverse_outcomes
 from deepcfr.solve.base import PLAYERS
 from deepcfr.solve.memories import Batch, Memories, TraversalResult
 
@@ -153,11 +153,11 @@ class HistoryValues:
 
     def of(self, deals: Deals) -> Values:
         """The values of all actions at histories of some deals; 0 before the first fit."""
-        game, network, rounds = self.game, self.network, deals.views.shape[2]
+        game, network, rounds = self.game, self.network, deals.visible_cards.shape[2]
         if not self.fitted:
             return lambda node, row: torch.zeros(len(node), game.encoding.num_actions, device=row.device)
         with torch.no_grad():
-            hands, nodes = network.encode_cards(history_views(deals).flatten(0, 1)), network.encode_nodes()
+            hands, nodes = network.encode_cards(history_cards(deals).flatten(0, 1)), network.encode_nodes()
 
         @torch.no_grad()
         def values(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
@@ -250,8 +250,8 @@ class HistoryCollector:
                 traversals=count,
                 nodes_touched=found.nodes_touched,
                 evaluated=int(decisions.sum()),
-                advantages=[Batch(advantages, stream("advantage slot", first))],
-                strategies=[Batch(strategies, stream("strategy slot", first))],
+                advantages=[Batch(advantages, stream("advantage node", first))],
+                strategies=[Batch(strategies, stream("strategy node", first))],
                 first_round=for_table,
                 histories=found.histories,
             )
@@ -262,20 +262,20 @@ class HistoryCollector:
 def strategy_on(
     game: Game, matching: RegretMatchingPolicy, table: FirstRound | None, player: int, deals: Deals
 ) -> Strategy:
-    """sigma^t of one player on some deals: its view in each round is encoded once, before the traversals."""
+    """sigma^t of one player on some deals: its canonical hand in each round is encoded once, before the traversals."""
     network: SplitNetwork = matching.networks[player]
     with torch.no_grad():
-        rounds = deals.views.shape[2]
-        views = deals.views[:, player].flatten(0, 1)
-        # many deals share a hand before the board comes, so distinct views are encoded once
-        example, view = distinct(card_codes(views, game.encoding))
-        hands = network.encode_cards(views[example])
+        rounds = deals.visible_cards.shape[2]
+        canonicals = deals.visible_cards[:, player].flatten(0, 1)
+        # many deals share a hand before the board comes, so distinct canonical hands are encoded once
+        example, canonical = distinct(card_codes(canonicals, game.encoding))
+        hands = network.encode_cards(canonicals[example])
         nodes = network.node_parts()
 
     @torch.no_grad()
     def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
         infoset = game.infoset[node]
-        advantage = network.joint(hands[view[row * rounds + game.round[node]]], nodes[infoset])
+        advantage = network.joint(hands[canonical[row * rounds + game.round[node]]], nodes[infoset])
         return regret_matching(advantage, game.legal[node], matching.fallback)
 
     return strategy if table is None else with_table(game, strategy, table, deals, player)
@@ -283,7 +283,7 @@ def strategy_on(
 
 def with_table(game: Game, later: Strategy, table: FirstRound, deals: Deals, player: int) -> Strategy:
     """A strategy for traversals that plays `table` in the first round and `later` after it."""
-    column = table.columns(deals.views[:, player, 0].cpu().numpy())
+    column = table.columns(deals.visible_cards[:, player, 0].cpu().numpy())
 
     def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
         first = game.round[node] == 0
@@ -298,7 +298,7 @@ def with_table(game: Game, later: Strategy, table: FirstRound, deals: Deals, pla
 
 
 class RememberedStrategies:
-    """Cache of both players' strategies on every visited board: one float32 for each edge and view."""
+    """Cache of both players' strategies on every visited board: one float32 for each edge and canonical hand."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[int, ...], npt.NDArray[np.float32]] = {}
@@ -355,7 +355,9 @@ class BoardCollector:
 
     @cached_property
     def boards(self) -> Boards:
-        """All boards of the game, computed when training begins; of a large game only those that are drawn are built."""
+        """All boards of the game, computed when training begins; of a large game only those that are drawn are
+        built.
+        """
         merge = self._game.suits == "canonical"
         if keeps_all(self._game.rules, merge=merge):
             return Boards(self._game, merge=merge, keep=True)
@@ -371,9 +373,9 @@ class BoardCollector:
         """One player's traversals in an iteration, all at once; arguments as in `HistoryCollector.traverse`."""
         settings, (t, traverser, _) = self._sampling, job
 
-        def elsewhere(entries: Iterable[Entry]) -> Iterator[Piece]:
+        def elsewhere(places: Iterable[BoardReach]) -> Iterator[Piece]:
             assert self._elsewhere
-            for values, found, asked in self._elsewhere(job, entries):
+            for values, found, asked in self._elsewhere(job, places):
                 self.remembered.add_asked(asked)
                 yield values, found
 
@@ -400,11 +402,11 @@ class BoardCollector:
 
     def work(
         self, job: TraversalJob, matching: RegretMatchingPolicy, first_round: FirstRound | None
-    ) -> Callable[[Entry], tuple[Floats, Records, int]]:
+    ) -> Callable[[BoardReach], tuple[Floats, Records, int]]:
         """The function that plays a board and those after it; it also returns `RememberedStrategies.asked`."""
         strategy, stream = self._strategy(matching, first_round), self._boards_stream(job)
         traversal = BoardTraversal(self.boards, strategy, job.traverser, self._sampling, job.t, stream)
-        return lambda entry: (*traversal.piece(entry), self.remembered.asked())
+        return lambda place: (*traversal.piece(place), self.remembered.asked())
 
     def _strategy(self, matching: RegretMatchingPolicy, first_round: FirstRound | None) -> BoardStrategy:
         policy = played(matching, first_round)
@@ -415,7 +417,7 @@ class BoardCollector:
 
     def _batch(self, found: HandSamples | Samples, kind: int, t: int, traverser: int, round_: int) -> Batch:
         """One round's samples; `kind` is 0 for advantages and 1 for strategies."""
-        return Batch(found, self._stream("slot", t, traverser, round_) + kind, round_)
+        return Batch(found, self._stream("node", t, traverser, round_) + kind, round_)
 
     def _stream(self, *purpose: str | int) -> int:
         return key(self._config.seed, *purpose)

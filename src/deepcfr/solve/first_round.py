@@ -10,8 +10,9 @@ A network R^t is fitted to the samples r of iteration t alone, with targets
     d_t max(R^(t-1)(I, .), 0) + r ,
 
 so it is the positive part of a cumulative advantage as in CFR+, discounted by d_t. Predictive CFR+ (Farina et al. 2021)
-plays d_(t+1) max(R^t(I, .), 0) + r in iteration t + 1, as if the next samples were like the last ones; another network is
-fitted to that. Double Neural CFR (Li et al. 2020) keeps the negative part too, and discounts nothing: R^(t-1)(I, .) + r.
+plays d_(t+1) max(R^t(I, .), 0) + r in iteration t + 1, as if the next samples were like the last ones; another network
+is fitted to that. Double Neural CFR (Li et al. 2020) keeps the negative part too, and discounts nothing: R^(t-1)(I, .)
++ r.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ _AT_ONCE = 1 << 16  # infosets that the network is asked for
 
 
 def kept_share(t: int, weighting: Weighting) -> float:
-    """d_t, the share of earlier advantages that stays when iteration t adds to them: (t-1)^alpha / ((t-1)^alpha + 1)."""
+    """d_t, the share of earlier advantages that stays when iteration t adds to them: (t-1)^alpha / ((t-1)^alpha +
+    1).
+    """
     return Discounting(_BY_WEIGHTING[weighting], 0.0, 0.0).factors(t)[0]
 
 
@@ -85,7 +88,7 @@ class FirstRoundTable:
         return self._table(result)
 
     def _table(self, probabilities: npt.NDArray[np.floating]) -> FirstRound:
-        return FirstRound(self.tree, self.board.view_cards, probabilities.astype(np.float32))
+        return FirstRound(self.tree, self.board.visible_cards, probabilities.astype(np.float32))
 
     def add(self, player: int, t: int, found: TraversalResult) -> None:
         """Add the results in the first round of one player's traversals of iteration t."""
@@ -96,10 +99,10 @@ class FirstRoundTable:
             self.add_values(found.first_values, player, t)
 
     def add_values(self, values: Doubles, player: int, t: int) -> None:
-        """Add the regrets of iteration t from the player's counterfactual values at all slots, [S, U]."""
+        """Add the regrets of iteration t from the player's counterfactual values at all nodes, [S, U]."""
         positive, negative, weight = self._factors(t)
         for edge in np.flatnonzero(self.tree.actor[self.tree.edge_node] == player):
-            gain = values[self.tree.edge_slot[edge]] - values[self.tree.edge_node[edge]]
+            gain = values[self.tree.edge_child[edge]] - values[self.tree.edge_node[edge]]
             self.regret[edge] *= np.where(self.regret[edge] > 0, positive, negative)
             self.regret[edge] += weight * gain
 
@@ -116,12 +119,12 @@ class FirstRoundTable:
         """Add the player's current strategy, weighted by its reach, to its average."""
         sigma = self.strategy().probabilities
         weight = iteration_weight(t, self._settings.of_averages)
-        reach = np.ones((self.tree.num_slots, len(self.board)))
+        reach = np.ones((self.tree.num_nodes, len(self.board)))
         for edge, node in enumerate(self.tree.edge_node):
             mine = self.tree.actor[node] == player
-            reach[self.tree.edge_slot[edge]] = reach[node] * sigma[edge] if mine else reach[node]
+            reach[self.tree.edge_child[edge]] = reach[node] * sigma[edge] if mine else reach[node]
             if mine:
-                self.average[edge] += weight * reach[self.tree.edge_slot[edge]]
+                self.average[edge] += weight * reach[self.tree.edge_child[edge]]
 
     def add_samples(self, advantages: Samples, strategies: Samples, t: int) -> None:
         """Add samples of external sampling, all at infosets of the first round."""

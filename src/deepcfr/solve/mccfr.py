@@ -6,22 +6,22 @@ iterations of few traversals are better than few of many, until starting threads
 weighting (Brown and Sandholm 2019) regrets and averages of iteration t have weight t.
 
 **Rounding.** Weighted sums are not rescaled: dividing all by t^2 would change no strategy, and they stay far below the
-largest float32. An addition to a float32 sum S is rounded to a multiple of about 1e-7 S, and the n-th addition to an entry
-is about 1/n of its sum, so after about ten million visits a row no longer changes. Games with so few infosets that this
-matters have room for float64.
+largest float32. An addition to a float32 sum S is rounded to a multiple of about 1e-7 S, and the n-th addition to an
+entry is about 1/n of its sum, so after about ten million visits a row no longer changes. Games with so few infosets
+that this matters have room for float64.
 
-**Threads.** Chunks of traversals for one player run in all threads at once and add to the shared tables without locks. Two
-races are tolerated. Of two additions to one entry at the same moment, one can be lost; and a row can be read while another
-thread has written a part of it. Strategies are computed from numbers that are read once, so they always sum to 1, and
-aligned numbers of 4 and 8 bytes are never torn. On Kuhn and Leduc, the games where threads collide most often,
-one thread and two differ by no more than noise over eight seeds (`experiments/results/races.json`). A run with one thread
-is deterministic.
+**Threads.** Chunks of traversals for one player run in all threads at once and add to the shared tables without locks.
+Two races are tolerated. Of two additions to one entry at the same moment, one can be lost; and a row can be read while
+another thread has written a part of it. Strategies are computed from numbers that are read once, so they always sum to
+1, and aligned numbers of 4 and 8 bytes are never torn. On Kuhn and Leduc, the games where threads collide most often,
+one thread and two differ by no more than noise over eight seeds (`experiments/results/races.json`). A run with one
+thread is deterministic.
 
-**Improvements of Lin** (2024, "4 Improvements to Monte Carlo Counterfactual Regret Minimization for Texas Heads Up No Limit
-Poker"): threads are above, and a floor under strategies, a shape of rewards and initial strategies are settings (sections
-6.2, 6.3 and 7). A shape
-of payoffs makes a game that is not zero-sum, in which each player has payoffs of its own; regrets and averages are of that
-game, and every evaluation of the policies is of the real one. See `docs/lin.md`.
+**Improvements of Lin** (2024, "4 Improvements to Monte Carlo Counterfactual Regret Minimization for Texas Heads Up No
+Limit Poker"): threads are above, and a floor under strategies, a shape of rewards and initial strategies are settings
+(sections 6.2, 6.3 and 7). A shape
+of payoffs makes a game that is not zero-sum, in which each player has payoffs of its own; regrets and averages are of
+that game, and every evaluation of the policies is of the real one. See `docs/lin.md`.
 
 Poker with a few bet sizes (section 10) needs no list of its nodes: its tables and traversals are those of
 `sample.bet_size_tables`. Without regrets they are saved in a compact form.
@@ -245,7 +245,8 @@ class MCCFR(TabularSolver):
         """Bytes of a solver's regrets and averages, computed before they are allocated.
 
         `counts` are the buckets of each round of a poker game; None stands for the lossless abstraction, which is not
-        built either. Of a game with a few bet sizes it is an upper bound: pages of rows that never occur take no memory.
+        built either. Of a game with a few bet sizes it is an upper bound: pages of rows that never occur take no
+        memory.
         """
         return 2 * _entries(game, counts) * np.dtype(config.solve.precision).itemsize
 
@@ -340,8 +341,8 @@ def _trees(
 def _shaped_tree(tree: TraversalTree, player: int, shape: str) -> TraversalTree:
     """The tree with payoffs shaped for `player`; like all payoffs of a tree they are to player 0."""
     sign = 1 - 2 * player
-    felt = [sign * shaped(sign * payoff, SHAPES.index(shape)) for payoff in tree.payoff.ravel().tolist()]
-    return tree._replace(payoff=np.array(felt).reshape(tree.payoff.shape))
+    rewards = [sign * shaped(sign * payoff, SHAPES.index(shape)) for payoff in tree.payoff.ravel().tolist()]
+    return tree._replace(payoff=np.array(rewards).reshape(tree.payoff.shape))
 
 
 def _strategies(tree: ExplicitTree, flat: Table | Cards) -> Doubles:

@@ -27,14 +27,14 @@ from deepcfr.network.memory import HandMemory, Memory, Store, bytes_per_hand, by
 from deepcfr.solve.base import DISCOUNTED, PLAYERS
 from deepcfr.solve.snapshots import iteration_weight, snapshot_weight
 
-_BYTES_REMEMBERED = 4  # of `RememberedStrategies`, for each edge and view
+_BYTES_REMEMBERED = 4  # of `RememberedStrategies`, for each edge and canonical hand
 
 
 class Batch(NamedTuple):
     """Samples for one memory."""
 
     samples: Any  # `Samples` of infosets or `HandSamples`, as the memory holds
-    stream: int  # of the reservoir's random slots
+    stream: int  # of the reservoir's random nodes
     round: int = 0  # of hands
 
 
@@ -226,11 +226,13 @@ def board_bytes(game: PokerGame, settings: SamplingConfig, rounds: list[RoundTre
 
 
 def drawn_bytes(game: PokerGame, rounds: list[RoundTree]) -> int:
-    """Bytes of the working arrays of a traversal that draws its boards: reach, strategies and values, for one thread."""
+    """Bytes of the working arrays of a traversal that draws its boards: reach, strategies and values, for one
+    thread.
+    """
     rules, total = game.rules, 0
     for round_, tree in enumerate(rounds):
         hands = comb(rules.num_cards - sum(rules.board_cards[: round_ + 1]), rules.hole_cards)
-        total += 8 * hands * (tree.num_slots + sum(tree.num_rows) + 2 * tree.num_edges)
+        total += 8 * hands * (tree.num_nodes + sum(tree.num_rows) + 2 * tree.num_edges)
     return total
 
 

@@ -338,12 +338,12 @@ def mixed(game: Game, deals: Deals, modes: torch.Tensor, player: int, kinds: Seq
 
     With mode EXPLORE it plays the first one with random actions.
     """
-    rounds, legal = deals.views.shape[2], game.encoding.legal
-    views = deals.views[:, player].flatten(0, 1)
-    # many deals share a hand before the board, so distinct views are encoded once
-    example, view = distinct(card_codes(views, game.encoding))
-    hands = [kind.network.encode_cards(views[example]) for kind in kinds]
-    # in a small game each pair of a view and a node occurs many times, so all pairs are evaluated once
+    rounds, legal = deals.visible_cards.shape[2], game.encoding.legal
+    canonicals = deals.visible_cards[:, player].flatten(0, 1)
+    # many deals share a hand before the board, so distinct canonical hands are encoded once
+    example, canonical = distinct(card_codes(canonicals, game.encoding))
+    hands = [kind.network.encode_cards(canonicals[example]) for kind in kinds]
+    # in a small game each pair of a canonical hand and a node occurs many times, so all pairs are evaluated once
     small = len(example) * len(legal) < len(deals)
     tables = []
     if small:
@@ -354,7 +354,7 @@ def mixed(game: Game, deals: Deals, modes: torch.Tensor, player: int, kinds: Seq
 
     @torch.no_grad()
     def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
-        mode, at, hand = modes[row], game.infoset[node], view[row * rounds + game.round[node]]
+        mode, at, hand = modes[row], game.infoset[node], canonical[row * rounds + game.round[node]]
         result = torch.empty(len(node), legal.shape[1], device=node.device)
         for number, kind in enumerate(kinds):
             some = (mode.clamp(min=0) == number).nonzero()[:, 0]

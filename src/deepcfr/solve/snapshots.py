@@ -1,4 +1,6 @@
-"""Snapshots of a run's advantage networks, and their policy: the SD-CFR average (Steinberger 2019, "Single Deep CFR")."""
+"""Snapshots of a run's advantage networks, and their policy: the SD-CFR average (Steinberger 2019, "Single Deep
+CFR").
+"""
 
 from __future__ import annotations
 
@@ -172,7 +174,7 @@ class Snapshots:
         policy = self._matching(snapshot)
         if first is None or snapshot.first_round is None:
             return policy
-        return WithFirstRound(policy, FirstRound(first[0], first[1].view_cards, snapshot.first_round))
+        return WithFirstRound(policy, FirstRound(first[0], first[1].visible_cards, snapshot.first_round))
 
     def _matching(self, snapshot: Snapshot) -> RegretMatchingPolicy:
         networks = (self._new_network(), self._new_network())

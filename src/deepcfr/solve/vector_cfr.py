@@ -1,8 +1,8 @@
 """Full-width tabular CFR on poker games: every board, every hand, every action in every iteration, no sampling.
 
-The variants differ in how sums of earlier iterations shrink (`Discounting`): CFR (Zinkevich et al. 2007), CFR+ (Tammelin
-2014), Linear CFR and Discounted CFR (Brown and Sandholm 2019). Updates alternate: player 0's strategy is new when player 1
-updates. Boards that differ by a renaming of suits are visited once, with their multiplicity.
+The variants differ in how sums of earlier iterations shrink (`Discounting`): CFR (Zinkevich et al. 2007), CFR+
+(Tammelin 2014), Linear CFR and Discounted CFR (Brown and Sandholm 2019). Updates alternate: player 0's strategy is new
+when player 1 updates. Boards that differ by a renaming of suits are visited once, with their multiplicity.
 """
 
 from __future__ import annotations
@@ -52,8 +52,10 @@ class VectorCFR(FullWidthSolver):
         self._averages = [self._table(tree, boards) for tree, boards in rounds]
         # what regret matching reads, if that is more than the regrets
         self._matched = [self._table(tree, boards) for tree, boards in rounds] if self._discounting.predictive else []
-        # decisions and ends of every board, once for each view and traversing player
-        self._touched = 2 * sum((tree.num_slots - len(tree.exits)) * sum(map(len, boards)) for tree, boards in rounds)
+        # decisions and ends of every board, once for each canonical hand and traversing player
+        self._touched = 2 * sum(
+            (tree.num_nodes - len(tree.round_leaves)) * sum(map(len, boards)) for tree, boards in rounds
+        )
 
     @staticmethod
     def memory_bytes(game: PokerGame, config: RunConfig) -> int:
@@ -63,10 +65,10 @@ class VectorCFR(FullWidthSolver):
         total = kept_bytes(rules, merge=True)
         for round_ in range(rules.num_rounds):
             groups = tuple(n for n in rules.board_cards[: round_ + 1] if n)
-            views = count_classes(rules.num_ranks, rules.num_suits, (rules.hole_cards, *groups))
+            canonicals = count_classes(rules.num_ranks, rules.num_suits, (rules.hole_cards, *groups))
             edges = int(tree.legal[: tree.num_decisions][decisions == round_].sum())
             tables = 3 if discounting(config).predictive else 2
-            total += tables * _BYTES[config.solve.precision] * views * edges
+            total += tables * _BYTES[config.solve.precision] * canonicals * edges
         return total
 
     def _table(self, tree: RoundTree, boards: list[Board]) -> BoardTables:
@@ -95,7 +97,7 @@ class VectorCFR(FullWidthSolver):
             for player in PLAYERS:
                 visit = self._update(1, player, *tables)
                 for board in few:
-                    reach = np.ones((2, len(tree.entries), len(board)))
+                    reach = np.ones((2, len(tree.roots), len(board)))
                     start = time.perf_counter()
                     visit(board, reach, _no_deal)
                     seconds += repetition * (time.perf_counter() - start)
@@ -136,11 +138,12 @@ def update(
     matched: Sequence[BoardTables] = (),
     tremble: float = 0.0,
 ) -> Visit:
-    """Iteration t of CFR on a board for one player; a visit returns the player's values at the entries, [1, X', U].
+    """Iteration t of CFR on a board for one player; a visit returns the player's values at the round roots, [1, X', U].
 
-    `tables` are the regrets and the average strategies of every round, which a visit changes; a predictive variant also has
-    `matched`, what regret matching reads. `seed` is that of the random rounding of 16 bits. Both players take every action
-    with a probability of `tremble` at least, in what the player learns from and in the weights of its average strategy.
+    `tables` are the regrets and the average strategies of every round, which a visit changes; a predictive variant also
+    has `matched`, what regret matching reads. `seed` is that of the random rounding of 16 bits. Both players take every
+    action with a probability of `tremble` at least, in what the player learns from and in the weights of its average
+    strategy.
     """
     keep_positive, keep_negative, keep_average = variant.factors(t)
     least = 0.0 if variant.floor else -inf
@@ -158,19 +161,19 @@ def update(
         )  # fmt: skip
         values = play.up([(player, False)], deal)
         add_regrets(
-            tree.actor, tree.first_edge, tree.edge_slot, player,
+            tree.actor, tree.first_edge, tree.edge_child, player,
             keep_positive, keep_negative, least, values[0], regret,
         )  # fmt: skip
         if variant.predictive:
-            predict_regrets(tree.actor, tree.first_edge, tree.edge_slot, player, values[0], regret, read)
+            predict_regrets(tree.actor, tree.first_edge, tree.edge_child, player, values[0], regret, read)
             matched[board.round].store(board, read, player)
         regrets.store(board, regret, player)
         stream = key(seed, "rounding", t, player, board.round, board.index) >> 32 if averages.rounded else None
         averages.store(board, average, player, stream)
-        return values[:, tree.entries]
+        return values[:, tree.roots]
 
     return visit
 
 
-def _no_deal(at_exits: Floats) -> npt.NDArray[np.float64]:  # noqa: ARG001
+def _no_deal(at_leaves: Floats) -> npt.NDArray[np.float64]:  # noqa: ARG001
     raise AssertionError("the last round leads to no other")

@@ -1,7 +1,7 @@
 """The application: routers, errors as sentences, headers of responses, limits of requests; and serving it.
 
-By their content security policy pages use only scripts and styles of `static`. So templates have no inline `<style>`, no
-`style=` and no `on…=` attributes; in inline SVG use classes and presentation attributes.
+By their content security policy pages use only scripts and styles of `static`. So templates have no inline `<style>`,
+no `style=` and no `on…=` attributes; in inline SVG use classes and presentation attributes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from deepcfr.play.hand import begin
 from deepcfr.policy.base import Policy
 from deepcfr.web import browse, play, runs, spots
 from deepcfr.web.play import LOST_SEATS
-from deepcfr.web.site import Refusal, Site, cards, render, shorten
+from deepcfr.web.site import RequestError, Site, cards, render, shorten
 from deepcfr.web.spot_shelf import SolveJob, SpotShelf
 from deepcfr.web.table import results
 
@@ -88,7 +88,7 @@ def _answer_errors(app: FastAPI) -> None:
     """Answer every error with one sentence: as JSON under /api, else as a page."""
 
     async def refused(request: Request, error: Exception) -> Response:
-        assert isinstance(error, Refusal)
+        assert isinstance(error, RequestError)
         return _sentence(request, error.status, error.sentence)
 
     async def impossible(request: Request, error: Exception) -> Response:
@@ -108,7 +108,7 @@ def _answer_errors(app: FastAPI) -> None:
         known = {404: "There is no such page here.", 405: "This address does not take requests of this kind."}
         return _sentence(request, error.status_code, known.get(error.status_code, f"{error.detail}."))
 
-    app.add_exception_handler(Refusal, refused)
+    app.add_exception_handler(RequestError, refused)
     app.add_exception_handler(DeepCFRError, impossible)
     app.add_exception_handler(RequestValidationError, malformed)
     app.add_exception_handler(HTTPException, unknown)

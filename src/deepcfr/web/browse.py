@@ -35,7 +35,7 @@ from deepcfr.web.ranges import (
     read_position,
     seat_name,
 )
-from deepcfr.web.site import Refusal, Site, cards, render
+from deepcfr.web.site import RequestError, Site, cards, render
 
 Betting = Annotated[str, Query(max_length=200, description="letters f, c, r, rounds apart by '/'")]
 Board = Annotated[str, Query(max_length=40, description="public cards, such as Qs7h2c")]
@@ -122,7 +122,7 @@ def _same_game(site: Site, name: str, other: str) -> None:
     try:
         require_same_game(first, second)
     except GameError as error:
-        raise Refusal(
+        raise RequestError(
             409, f"{name} plays {first.name}, but {other} plays {second.name}: only agents of one game compare."
         ) from error
 
@@ -276,7 +276,9 @@ def _decision_part(name: str, at: Position, chosen: int | None, other: str) -> d
 
 
 def grid(found: HandTable, link: Link, selected: str = "") -> dict[str, Any]:
-    """The grid of a range: rows of cells with their bars, and the bar of the whole range. `link` is a kind's address."""
+    """The grid of a range: rows of cells with their bars, and the bar of the whole range. `link` is a kind's
+    address.
+    """
     cells = {cell.label: cell for cell in found.cells}
 
     def shown(label: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from deepcfr.core.errors import CheckpointError
 from deepcfr.core.files import cannot_write, json_bytes, read_json, write_atomically
 from deepcfr.web import schema
 from deepcfr.web.play_view import review_view, table_view
-from deepcfr.web.site import NamedRun, Refusal, Site, card, cards, render, shorten
+from deepcfr.web.site import NamedRun, RequestError, Site, card, cards, render, shorten
 from deepcfr.web.table import WebSeat
 
 MOST_SEATS = 2_000  # the least recently used are dropped
@@ -39,8 +39,8 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {"4XX": {"model": schema.Problem}}
 class Seats:
     """The seats of all persons by token and agent; no more than `most`.
 
-    Each seat has a file in `folder` that only its owner can read, under a hash of its token; without a folder all seats are
-    gone with the server. `warn` gets a sentence when seats can no longer be kept.
+    Each seat has a file in `folder` that only its owner can read, under a hash of its token; without a folder all seats
+    are gone with the server. `warn` gets a sentence when seats can no longer be kept.
     """
 
     def __init__(self, folder: Path | None = None, warn: Callable[[str], None] = print, most: int = MOST_SEATS) -> None:
@@ -151,7 +151,7 @@ async def read_form(request: Request) -> dict[str, str]:
         body = (await request.body()).decode()
         return dict(parse_qsl(body, keep_blank_values=True, strict_parsing=bool(body), max_num_fields=100))
     except ValueError as error:
-        raise Refusal(400, "The form cannot be read.") from error
+        raise RequestError(400, "The form cannot be read.") from error
 
 
 Form = Annotated[dict[str, str], Depends(read_form)]
@@ -161,7 +161,7 @@ def whole(form: dict[str, str], name: str, most: int = 2**53) -> int:
     """An integer of a form. Raises Refusal if it is missing, not an integer, or more than `most`."""
     text = form.get(name, "").strip()
     if not (text.isascii() and text.isdigit() and len(text) <= 20 and int(text) <= most):
-        raise Refusal(400, f"The form needs a whole number from 0 to {most} as {name}, but has {shorten(text)!r}.")
+        raise RequestError(400, f"The form needs a whole number from 0 to {most} as {name}, but has {shorten(text)!r}.")
     return int(text)
 
 
@@ -190,7 +190,7 @@ class Players:
         """The person's seat at an agent's table. Raises Refusal if there is none."""
         seat = self.find(token, self.site.run(name))
         if seat is None:
-            raise Refusal(404, f"You have no seat against {name} yet: open its table first.")
+            raise RequestError(404, f"You have no seat against {name} yet: open its table first.")
         return seat
 
     def sit_down(
@@ -284,8 +284,8 @@ def _changed(site: Site, seat: WebSeat, change: Callable[[], None]) -> Response:
     """Apply a change and lead back to the table; one that comes late gets the table as it is, with the reason."""
     try:
         change()
-    except Refusal as refusal:
-        return _table_page(site, seat, f"Nothing was changed. {refusal.sentence}", refusal.status)
+    except RequestError as error:
+        return _table_page(site, seat, f"Nothing was changed. {error.sentence}", error.status)
     return RedirectResponse(f"/play/{seat.agent}", 303)
 
 

@@ -26,7 +26,7 @@ from deepcfr.play.hand import free_holes
 from deepcfr.policy.base import Policy
 from deepcfr.policy.query import hand_strategy, reach_after, read_board, read_line, round_name
 from deepcfr.search.spot import NAMES
-from deepcfr.web.site import Advantages, Refusal, shorten
+from deepcfr.web.site import Advantages, RequestError, shorten
 
 CardTuple = tuple[int, ...]
 
@@ -114,10 +114,10 @@ def range_at(policy: Policy, position: Position, newest: Advantages | None = Non
     """
     if position.over or position.missing:
         what = "the hand is over" if position.over else f"{position.missing} cards of the board are missing"
-        raise Refusal(400, f"No player acts at this position: {what}.")
+        raise RequestError(400, f"No player acts at this position: {what}.")
     game, legal = position.game, position.state.legal()
     if game.rules.hole_cards > 2:
-        raise Refusal(409, f"Ranges need one or two hole cards, but {game.name} deals {game.rules.hole_cards}.")
+        raise RequestError(409, f"Ranges need one or two hole cards, but {game.name} deals {game.rules.hole_cards}.")
     holes = free_holes(game.rules, position.board)
     player = position.state.actor
     _, reach = reach_after(policy, position.betting, holes, position.board, TREMBLE)

@@ -235,7 +235,7 @@ def router(site: Site) -> APIRouter:
     @routes.get("/api/runs/{name}/metrics", responses=PROBLEMS, tags=["runs"], summary="New lines of a run's metrics")
     def metrics(name: str, after: Annotated[int, Query(ge=0, le=2**60)] = 0) -> NewLines:
         """The lines of `metrics.jsonl` after the byte `after`, at most 1,000 of them."""
-        folder = RunFolder.open(site.run(name).path)  # anew, because it may have been extended
+        folder = RunFolder.open(site.run(name).path)  # again, because it may have been extended
         lines, at = read_new(folder.metrics_path, after, MOST_NEW)
         return NewLines(lines=lines, next=at, finished=bool(lines) and finished_at(folder.config, lines[-1]))
 

@@ -57,7 +57,7 @@ class Advantages:
         if self._in_table(game, node):
             return None
         network = self.policy.networks[int(game.tree.actor[node])]
-        cards = torch.from_numpy(game.views_of(holes, board)).to(game.device)
+        cards = torch.from_numpy(game.visible_cards(holes, board)).to(game.device)
         with torch.no_grad():
             outputs = network(Infosets(game.infoset[[node]].expand(len(holes)), cards)) * network.scale
         if self.policy.pot_units:
@@ -90,7 +90,7 @@ def advantages_of(policy: Policy) -> Advantages | None:
     return None
 
 
-class Refusal(DeepCFRError):
+class RequestError(DeepCFRError):
     """A request that is answered with a status of 4xx or 5xx and one sentence."""
 
     def __init__(self, status: int, sentence: str) -> None:
@@ -145,7 +145,7 @@ class NamedRun:
                     self._agent = self._load()
                 except DeepCFRError as error:
                     if self._agent is None:
-                        raise Refusal(409, " ".join(error.problems)) from error
+                        raise RequestError(409, " ".join(error.problems)) from error
                     # a run in training may have replaced the checkpoint during reading; the next request tries again
                     return self._agent
                 self._seen = newest
@@ -172,7 +172,7 @@ class NamedRun:
         try:
             return policy, poker_game(policy.game, "Ranges need a poker game")
         except GameError as error:
-            raise Refusal(409, " ".join(error.problems)) from error
+            raise RequestError(409, " ".join(error.problems)) from error
 
 
 @dataclass
@@ -188,7 +188,7 @@ class Site:
     def run(self, name: str) -> NamedRun:
         """The run with a name; names are looked up and never joined to paths. Raises Refusal if there is none."""
         if name not in self.runs:
-            raise Refusal(
+            raise RequestError(
                 404, f"There is no run named '{shorten(name)}' here: there are {', '.join(self.runs) or 'none'}."
             )
         return self.runs[name]
@@ -204,8 +204,8 @@ def open_site(
 ) -> Site:
     """The site of run folders, each as RUN or, in a style of play or with `search`, as STYLE:RUN or resolve:RUN.
 
-    Without a name these are all shipped agents. `spots` is the folder of solved spots. Raises ConfigError for a repeated
-    run and a name that does not name one run; and the errors of opening a run or a spot.
+    Without a name these are all shipped agents. `spots` is the folder of solved spots. Raises ConfigError for a
+    repeated run and a name that does not name one run; and the errors of opening a run or a spot.
     """
     runs: dict[str, NamedRun] = {}
     seen: set[str] = set()

@@ -19,7 +19,7 @@ from deepcfr.web.browse import detail, difference, grid, reach_grid, value_diffe
 from deepcfr.web.play_view import action_kinds, card_face
 from deepcfr.web.ranges import HandTable, by_name, csv_of
 from deepcfr.web.schema import Seat, SpotDecision, SpotFacts
-from deepcfr.web.site import Refusal, shorten
+from deepcfr.web.site import RequestError, shorten
 
 SEATS: tuple[Seat, Seat] = ("dealer", "big blind")
 SHARE = "share "  # of the fields with the shares of a locked decision; the action follows
@@ -33,7 +33,7 @@ def decision_at(spot: SpotFacts, line: str) -> SpotDecision:
     for decision in spot.decisions:
         if decision.line == line:
             return decision
-    raise Refusal(404, f"There is no decision after '{shorten(line)}' on this board.")
+    raise RequestError(404, f"There is no decision after '{shorten(line)}' on this board.")
 
 
 def path_to(spot: SpotFacts, line: str) -> Iterator[tuple[SpotDecision, str | None]]:
@@ -42,7 +42,7 @@ def path_to(spot: SpotFacts, line: str) -> Iterator[tuple[SpotDecision, str | No
     for place, action in enumerate([*taken, None]):
         decision = decision_at(spot, ", ".join(taken[:place]))
         if action is not None and action not in decision.frequencies:
-            raise Refusal(404, f"There is no action '{shorten(action)}' after '{shorten(decision.line)}'.")
+            raise RequestError(404, f"There is no action '{shorten(action)}' after '{shorten(decision.line)}'.")
         yield decision, action
 
 
@@ -81,7 +81,8 @@ def _place(name: str) -> int:
 
 
 def worth(decision: SpotDecision, player: Seat, names: list[str], strategy: Doubles) -> dict[str, Doubles]:
-    """The worth of the hands `names` of a player at a decision, [H], by the title of the column; nan where it is unknown.
+    """The worth of the hands `names` of a player at a decision, [H], by the title of the column; nan where it is
+    unknown.
 
     EVs are from here on, of the player to act by its `strategy` [H, A]; equities are in percent of the pot.
     """

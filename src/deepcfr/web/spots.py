@@ -24,7 +24,7 @@ from deepcfr.search.spot_solver import SpotSolver, goal_of, memory_for_spots
 from deepcfr.web import schema
 from deepcfr.web.play import PROBLEMS, Form
 from deepcfr.web.ranges import grid_labels
-from deepcfr.web.site import NamedRun, Refusal, Site, render, shorten
+from deepcfr.web.site import NamedRun, RequestError, Site, render, shorten
 from deepcfr.web.spot_shelf import SolveJob, SpotShelf
 from deepcfr.web.spot_view import SHARE, comparable, decision_at, decision_csv, page_of
 
@@ -49,7 +49,8 @@ EXAMPLE = {
 }
 _SOUND = EXAMPLE | {"rake": "5"}  # no field has a mistake because of another one of these
 _FIELDS = set(schema.SpotWish.model_fields)
-#: fields in the order in which they are tried; the board is last, since a range that does not fit it is the range's mistake
+#: fields in the order in which they are tried; the board is last, since a range that does not fit it is the range's
+#: mistake
 _BLAMED = ("line", "agent", "cap", "min_bet", "aggressor", *(name for name in EXAMPLE if name != "board"), "board")
 _NUMBERS = {"float_parsing": "a number", "int_parsing": "a whole number", "int_from_float": "a whole number"}
 
@@ -63,7 +64,9 @@ def router(site: Site) -> APIRouter:
 
 
 def solve(site: Site, wish: schema.SpotWish) -> str:
-    """Begin to solve a spot, or let it wait for its turn, and return its name. Raises what its parts raise for mistakes."""
+    """Begin to solve a spot, or let it wait for its turn, and return its name. Raises what its parts raise for
+    mistakes.
+    """
     site.spots.require_room()
     solver = solver_of(site, wish)
     gap = wish.gap if wish.exploitability is None else f"{2 * wish.exploitability}%"
@@ -74,7 +77,7 @@ def solved(shelf: SpotShelf, name: str) -> schema.SpotFacts:
     """A solved spot. Raises Refusal if there is none of that name."""
     found = shelf.find(name)
     if not isinstance(found, schema.SpotFacts):
-        raise Refusal(404, f"There is no solved spot named '{shorten(name)}' here.")
+        raise RequestError(404, f"There is no solved spot named '{shorten(name)}' here.")
     return found
 
 
@@ -116,7 +119,7 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
     def new(form: Form) -> Response:
         try:
             locks = solved(shelf, form["locks_of"]).locks if form.get("locks_of") else []
-        except Refusal as error:
+        except RequestError as error:
             return form_page(form, {"locks_of": error.sentence})
         try:
             return RedirectResponse(f"/spots/{solve(site, wish_of(form | {'locks': locks}))}", 303)
@@ -133,7 +136,7 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
             return render("spot_wait.html", page="spots", state=state_of(shelf, name), job=found)
         here = decision_at(solved(shelf, name), line)
         if other and not comparable(here, solved(shelf, other)):
-            raise Refusal(409, f"'{shorten(other)}' has no such decision with the same actions.")
+            raise RequestError(409, f"'{shorten(other)}' has no such decision with the same actions.")
         return render("spot.html", **page_of(name, shelf.everything()[0], line, cell, other))
 
     @routes.post("/spots/{name}/lock", include_in_schema=False)

@@ -1,8 +1,9 @@
 """A person's seat against an agent: the current hand, the results so far, and the state that may be shown.
 
-Seed, number and actions determine a hand, and the seat stays on the server, so a reload or a lost connection resumes it.
-An action names its hand and its decision; a repeated one, or one out of turn, is refused and changes nothing. Before a hand
-has ended, no output of the server depends on the agent's cards or on public cards that have not been dealt.
+Seed, number and actions determine a hand, and the seat stays on the server, so a reload or a lost connection resumes
+it. An action names its hand and its decision; a repeated one, or one out of turn, is refused and changes nothing.
+Before a hand has ended, no output of the server depends on the agent's cards or on public cards that have not been
+dealt.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from deepcfr.play.hand import (
 from deepcfr.policy.base import Policy
 from deepcfr.policy.query import round_name
 from deepcfr.web.ranges import seat_name
-from deepcfr.web.site import Refusal
+from deepcfr.web.site import RequestError
 
 LIKELIEST = 8  # hands of the agent's range in a review
 
@@ -145,30 +146,32 @@ class WebSeat:
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"A kept seat against {self.agent} is damaged: {error!r}.") from error
         if not fits:
-            raise CheckpointError(f"A kept seat against {self.agent} is of another game, so it begins anew.")
+            raise CheckpointError(f"A kept seat against {self.agent} is of another game, so it begins again.")
         self.result = results(self.hand) if kept["over"] else None
         self._review = None
 
     def act(self, number: int, decision: int, token: str) -> None:
         """Apply the person's action, then the agent's actions up to the person's next turn.
 
-        Raises Refusal with status 409 unless hand `number` waits for its `decision`-th action, and 400 for an action that
-        is not legal.
+        Raises Refusal with status 409 unless hand `number` waits for its `decision`-th action, and 400 for an action
+        that is not legal.
         """
         with self.lock:
             hand = self.hand
             self._proceed()
             if number != hand.number:
-                raise Refusal(409, f"'hand' of the action is {number}, but the current one is {hand.number}.")
+                raise RequestError(409, f"'hand' of the action is {number}, but the current one is {hand.number}.")
             if hand.over:
-                raise Refusal(409, f"Hand number {number} is over: ask for the next one.")
+                raise RequestError(409, f"Hand number {number} is over: ask for the next one.")
             if decision != len(hand.steps):
-                raise Refusal(409, f"The action is for decision {decision}, but the hand waits for {len(hand.steps)}.")
+                raise RequestError(
+                    409, f"The action is for decision {decision}, but the hand waits for {len(hand.steps)}."
+                )
             action = hand.read(token)
             if action is None:
                 legal = ", ".join(choice.token for choice in hand.choices())
                 sizes = " and r with any size from {:g} to {:g}".format(*hand.sizes) if hand.sizes else ""
-                raise Refusal(400, f"That action is not legal here; legal actions are {legal}{sizes}.")
+                raise RequestError(400, f"That action is not legal here; legal actions are {legal}{sizes}.")
             hand.act(action)
             try:
                 self._proceed()
@@ -179,7 +182,7 @@ class WebSeat:
         """Deal hand `number` of `seed` outside the session. Raises Refusal with status 409 during another hand."""
         with self.lock:
             if not self.hand.over:
-                raise Refusal(
+                raise RequestError(
                     409, f"Hand number {self.hand.number} is not over yet: end it before another one is dealt."
                 )
             self._proceed()
@@ -187,13 +190,15 @@ class WebSeat:
             self.changed()
 
     def next_hand(self, number: int) -> None:
-        """Deal the session's next hand. Raises Refusal with status 409 unless hand `number` is the last one and over."""
+        """Deal the session's next hand. Raises Refusal with status 409 unless hand `number` is the last one and
+        over.
+        """
         with self.lock:
             self._proceed()
             if number != self.hand.number:
-                raise Refusal(409, f"'hand' is {number}, but the current one is {self.hand.number}.")
+                raise RequestError(409, f"'hand' is {number}, but the current one is {self.hand.number}.")
             if not self.hand.over:
-                raise Refusal(409, f"Hand number {number} is not over yet.")
+                raise RequestError(409, f"Hand number {number} is not over yet.")
             self._deal(self.number + 1)
             self.changed()
 
@@ -213,8 +218,8 @@ class WebSeat:
     def state(self) -> dict[str, Any]:
         """The table as the person may see it now, as JSON values; amounts are in units.
 
-        `decision` counts the actions so far, `seat` is the person's player number, `known` its infoset if the game is not
-        poker, and `sizes` the totals to which the action `r` may lead in this round, null where sizes are not free.
+        `decision` counts the actions so far, `seat` is the person's player number, `known` its infoset if the game is
+        not poker, and `sizes` the totals to which the action `r` may lead in this round, null where sizes are not free.
         """
         with self.lock:
             self._proceed()
@@ -271,13 +276,15 @@ class WebSeat:
     def review(self, number: int, exact: bool) -> dict[str, Any]:
         """The agent's strategy at each decision of the person in finished hand `number`, as JSON values.
 
-        With `exact` also the cost of each choice, if the game allows it. Raises Refusal with status 409 if the hand is not
-        the last one or has not ended.
+        With `exact` also the cost of each choice, if the game allows it. Raises Refusal with status 409 if the hand is
+        not the last one or has not ended.
         """
         with self.lock:
             hand = self.hand
             if number != hand.number or not hand.over:
-                raise Refusal(409, f"Hand number {number} cannot be reviewed: it is not over, or not the last one.")
+                raise RequestError(
+                    409, f"Hand number {number} cannot be reviewed: it is not over, or not the last one."
+                )
             if self._review is None:
                 self._review = decisions(hand) if isinstance(hand, Hand) else hand.decisions()
             found = self._review

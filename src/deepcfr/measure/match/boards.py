@@ -18,7 +18,7 @@ import numpy as np
 from deepcfr.boards.boards import Board, OnBoard, RunoutSampler, SampledBoards
 from deepcfr.boards.kernels import add_up
 from deepcfr.boards.public_chance import systematic
-from deepcfr.boards.rounds import Lines
+from deepcfr.boards.rounds import PartialRound
 from deepcfr.core.errors import ConfigError
 from deepcfr.core.rng import key
 from deepcfr.core.types import Doubles, Floats, Ints
@@ -29,9 +29,9 @@ from deepcfr.measure.match.record import Match, in_both_seats, match_record, req
 from deepcfr.policy.base import Policy
 
 LINES = 256  # public action sequences of a round that are played on a runout; docs/matches.md has the cost of fewer
-_TOGETHER = 32  # entries of the last round in memory at once: a few megabytes
-OnLines = Callable[[Lines], Floats]
-"""Part of a round to the probability of each of its edges with each view of a board, [E, U]."""
+_TOGETHER = 32  # round roots of the last round in memory at once: a few megabytes
+OnPart = Callable[[PartialRound], Floats]
+"""Part of a round to the probability of each of its edges with each canonical hand of a board, [E, U]."""
 
 
 def boards_match(
@@ -72,7 +72,9 @@ def dealer_value(policy: Policy, boards: int, seed: int, *, threads: int = 1) ->
 def _gains(
     first: Policy, second: Policy, boards: int, seed: int, threads: int, lines: int | None, on_board: OnBoard | None
 ) -> tuple[Doubles, Ints]:
-    """The first policy's gains in both seats on each runout, [2, boards], in units, and the runouts' strata [boards]."""
+    """The first policy's gains in both seats on each runout, [2, boards], in units, and the runouts' strata
+    [boards].
+    """
     require_same_game(first.game, second.game)
     poker_game(first.game, "Boards are sampled in poker games only")
     require_boards("A match over boards", boards, lines)
@@ -123,8 +125,8 @@ class Runouts:
         game = common_game(first, second)
         self.sampler = RunoutSampler(game.rules, count, stream)
         self._boards = SampledBoards(game)
-        self._whole = [tree.only(np.arange(len(tree.entries))) for tree in self._boards.rounds]
-        self._pot = [game.tree.chips[tree.entry_nodes].sum(1) for tree in self._boards.rounds]
+        self._whole = [tree.only(np.arange(len(tree.roots))) for tree in self._boards.rounds]
+        self._pot = [game.tree.chips[tree.root_nodes].sum(1) for tree in self._boards.rounds]
         self._policies = (first, second)
         self._strategies = strategy_on(self._boards, first), strategy_on(self._boards, second)
         self._stream, self._lines = stream, lines
@@ -145,45 +147,46 @@ class Runouts:
         self,
         runout: Sequence[Board],
         round_: int,
-        entries: Ints,
+        roots: Ints,
         reach: Floats,
         before: Board,
         draw: np.random.Generator,
     ) -> Doubles:
-        """Player 0's values [2, X, U] on the board `before` from a round's `entries` [X], with `reach` [2, P, X, U] there.
+        """Player 0's values [2, X, U] on the board `before` from a round's `roots` [X], with `reach` [2, P, X, U]
+        there.
 
-        The round is played from some of its entries only; the values at the others are 0.
+        The round is played from some of its round roots only; the values at the others are 0.
         """
         board = runout[round_]
-        chosen, chance = self._choose(self._pot[round_][entries], reach, before, draw)
-        result = np.zeros((2, len(entries), len(before)))
+        chosen, chance = self._choose(self._pot[round_][roots], reach, before, draw)
+        result = np.zeros((2, len(roots), len(before)))
         asked = [self._ask(seat, round_, board) for seat in (0, 1)]
         together = _TOGETHER if round_ == len(runout) - 1 else max(1, len(chosen))
         for start in range(0, len(chosen), together):
             some = slice(start, start + together)
             here = chosen[some]
-            lines = self._part(round_, entries[here])
-            at_entries = np.ascontiguousarray(reach[:, :, here][..., board.up])
+            part = self._part(round_, roots[here])
+            at_roots = np.ascontiguousarray(reach[:, :, here][..., board.up])
 
-            def later(at_exits: Doubles, lines: Lines = lines) -> Doubles:
-                return self._deal(runout, round_ + 1, lines.exits, at_exits, board, draw)
+            def later(at_leaves: Doubles, part: PartialRound = part) -> Doubles:
+                return self._deal(runout, round_ + 1, part.round_leaves, at_leaves, board, draw)
 
-            values = self._passes.values(lines.tree, board, (asked[0](lines), asked[1](lines)), at_entries, later)
+            values = self._passes.values(part.tree, board, (asked[0](part), asked[1](part)), at_roots, later)
             values /= chance[some, None]
             total = np.zeros((2, len(here), len(before)))
             add_up(values, board.up, board.weight, total)
             result[:, here] = total
         return result
 
-    def _part(self, round_: int, entries: Ints) -> Lines:
+    def _part(self, round_: int, roots: Ints) -> PartialRound:
         whole = self._whole[round_]
-        return whole if len(entries) == len(whole.tree.entries) else self._boards.rounds[round_].only(entries)
+        return whole if len(roots) == len(whole.tree.roots) else self._boards.rounds[round_].only(roots)
 
     def _choose(self, pot: Ints, reach: Floats, board: Board, draw: np.random.Generator) -> tuple[Ints, Doubles]:
-        """The entries to play, as ascending positions, and the probability with which each was chosen.
+        """The round roots to play, as ascending positions, and the probability with which each was chosen.
 
-        An entry is chosen in proportion to the pot times both players' reach, in either profile. Entries with reach 0
-        have value 0 and are left out.
+        a round root is chosen in proportion to the pot times both players' reach, in either profile. Round roots with
+        reach 0 have value 0 and are left out.
         """
         stake = pot * (reach @ board.size.astype(np.float64)).prod(1).sum(0)
         come = np.flatnonzero(stake)
@@ -192,14 +195,14 @@ class Runouts:
         index, chance = systematic(stake[come], self._lines, draw)
         return come[index], chance
 
-    def _ask(self, seat: int, round_: int, board: Board) -> OnLines:
+    def _ask(self, seat: int, round_: int, board: Board) -> OnPart:
         """A policy's strategy on a board, for any part of the round."""
         strategy = self._strategies[seat]
         if not self._policies[seat].whole_rounds:
-            return lambda lines: strategy(lines.tree, board)
+            return lambda part: strategy(part.tree, board)
 
         @cache
         def whole() -> Floats:
             return strategy(self._whole[round_].tree, board)
 
-        return lambda lines: whole()[lines.edges]
+        return lambda part: whole()[part.edges]

@@ -25,7 +25,7 @@ from deepcfr.game.cards import canonical_cards, pack_cards, sort_groups
 from deepcfr.game.explicit import realization
 from deepcfr.game.poker import PokerGame, poker_game
 from deepcfr.game.tree_game import tree_game
-from deepcfr.measure.exploitability import refusal_of
+from deepcfr.measure.exploitability import why_not_exact
 from deepcfr.measure.match.record import Match, match_record, require_same_game
 from deepcfr.policy.base import Policy, measures_itself
 from deepcfr.policy.tables import table_of
@@ -40,7 +40,7 @@ def exact_match(first: Policy, second: Policy, threads: int = 1, on_board: OnBoa
     """
     start = time.perf_counter()
     require_same_game(first.game, second.game)
-    reason = refusal_of(first.game)
+    reason = why_not_exact(first.game)
     if reason:
         sampled = " Boards can be sampled (--boards N), and so can hands (--hands N)."
         raise GameError(reason + (sampled if isinstance(first.game, PokerGame) else ""))
@@ -74,7 +74,7 @@ def _gains_on_boards(first: Policy, second: Policy, threads: int, on_board: OnBo
         tree = boards.rounds[board.round]
         both = np.broadcast_to(reach[:, None], (2, 2, *reach.shape[1:]))
         strategies = mine(tree, board), theirs(tree, board)
-        return passes.values(tree, board, strategies, both, lambda at_exits: deal(at_exits[:, 1]))
+        return passes.values(tree, board, strategies, both, lambda at_leaves: deal(at_leaves[:, 1]))
 
     with Workers(threads) as workers:
         values = boards.visit_all(visit, workers, on_board=on_board).tolist()
@@ -94,7 +94,7 @@ def _common_boards(first: Policy, second: Policy) -> Boards:
 
 
 Later = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
-"""Both players' reach at a round's exits in both profiles, [2, P, X, U], to player 0's values there, [2, X, U]."""
+"""Both players' reach at a round's leaves in both profiles, [2, P, X, U], to player 0's values there, [2, X, U]."""
 
 
 class ProfilePass:
@@ -106,7 +106,7 @@ class ProfilePass:
     def values(
         self, tree: RoundTree, board: Board, strategies: tuple[Floats, Floats], reach: Floats, later: Later
     ) -> npt.NDArray[np.float64]:
-        """Player 0's values at the round's entries, [2, X', U], from each policy's strategy [E, U] for both players.
+        """Player 0's values at the round's roots, [2, X', U], from each policy's strategy [E, U] for both players.
 
         `reach` [2, P, X', U] is the reach of both players in both profiles. The result is a new array.
         """
@@ -114,14 +114,14 @@ class ProfilePass:
         for number, play in enumerate(plays):
             play.down(self._profile(number, tree, board, strategies))
         values = [play.leaves([0])[0] for play in plays]
-        if len(tree.exits):
+        if len(tree.round_leaves):
             for value, continued in zip(
-                values, later(np.stack([play.reach_at_exits() for play in plays])), strict=True
+                values, later(np.stack([play.reach_at_leaves() for play in plays])), strict=True
             ):
-                value[tree.exits] = continued
+                value[tree.round_leaves] = continued
         for play, value in zip(plays, values, strict=True):
             play.pull(0, False, value)
-        return np.stack([value[tree.entries] for value in values])
+        return np.stack([value[tree.roots] for value in values])
 
     def _profile(
         self, number: int, tree: RoundTree, board: Board, strategies: tuple[Floats, Floats]
@@ -133,7 +133,8 @@ class ProfilePass:
         return profile
 
 
-# Boards for two policies ------------------------------------------------------------------------------------------------
+# Boards for two policies
+# ------------------------------------------------------------------------------------------------
 
 
 def common_game(first: Policy, second: Policy) -> PokerGame:
@@ -155,15 +156,17 @@ def strategy_on(boards: Boards, policy: Policy) -> BoardStrategy:
         return ask
 
     def on_board(tree: RoundTree, board: Board) -> Floats:
-        cards = game.views_of(board.holes[board.example], board.cards)
-        _, example, view = np.unique(pack_cards(cards), return_index=True, return_inverse=True)
-        return ask(tree, replace(board, view_cards=cards[example]))[:, view]
+        cards = game.visible_cards(board.holes[board.example], board.cards)
+        _, example, canonical = np.unique(pack_cards(cards), return_index=True, return_inverse=True)
+        return ask(tree, replace(board, visible_cards=cards[example]))[:, canonical]
 
     return on_board
 
 
 def _on_kept(kept: Boards, ask: BoardStrategy) -> BoardStrategy:
-    """The strategy of a policy with its own boards `kept`, on boards of the same class: equal views in the same order."""
+    """The strategy of a policy with its own boards `kept`, on boards of the same class: equal canonical hands in the
+    same order.
+    """
     own = {_class_of(board, kept): board for round_ in kept.kept for board in round_}
     return lambda tree, board: ask(tree, own[_class_of(board, kept)])
 
