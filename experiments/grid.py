@@ -87,9 +87,7 @@ def run_grid(jobs: Sequence[Job], observer: Observing, say: Say) -> GridSummary:
 
 
 def is_finished(job: Job) -> bool:
-    """Whether the folder holds the job's run with its last evaluation. Raises CheckpointError if it holds another
-    run.
-    """
+    """Whether the folder holds the job's run with its last evaluation. Raises CheckpointError if it holds another run."""
     if not (job.path / "config.toml").is_file():
         return False
     run = RunFolder.open(job.path)

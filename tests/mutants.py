@@ -142,7 +142,7 @@ MUTANTS = (
     Mutant("the margin forgets the alternative", "search/subgame.py",
            "margin = values - self.alternative", "margin = values", "search/test_subgame.py -k held"),
     Mutant("search starts from uniform ranges", "search/policy.py",
-           "play.down(self._strategy(lines, before, lead))", "play.down(np.full((lines.tree.num_edges, len(before)), 0.5))",
+           "play.down(self._strategy(part, before, lead))", "play.down(np.full((part.tree.num_edges, len(before)), 0.5))",
            "search/test_policy.py"),
     Mutant("the opponent resolves for itself", "search/policy.py",
            "opponent, margin = 1 - resolver,", "opponent, margin = resolver,", "search/test_policy.py"),

@@ -1,6 +1,4 @@
-"""OpenSpiel's forms of our poker games, and which of its infosets is which of ours: shared by tests of several
-modules.
-"""
+"""OpenSpiel's forms of our poker games, and which of its infosets is which of ours: shared by tests of several modules."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -81,9 +81,7 @@ def from_poker(game: OpenSpielGame, policy: Policy) -> TreePolicy:
 
 
 def _poker_place(poker: PokerGame, tree: ExplicitTree, history: int) -> tuple[int, list[int]]:
-    """The node of `poker` at an OpenSpiel history, and a deal that leads there, completed with the lowest unused
-    cards.
-    """
+    """The node of `poker` at an OpenSpiel history, and a deal that leads there, completed with the lowest unused cards."""
     node, cards = 0, list[int]()
     for after in path_to(tree, history):
         before = int(tree.parent[after])

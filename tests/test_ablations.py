@@ -1,6 +1,4 @@
-"""Every ablation is one setting: any configuration takes it, and runs that differ in it differ in what it names
-only.
-"""
+"""Every ablation is one setting: any configuration takes it, and runs that differ in it differ in what it names only."""
 
 import dataclasses
 import json

@@ -121,9 +121,7 @@ def arm_config(game: str, arm: Arm, seed: int) -> RunConfig:
 
 
 def arm_path(root: Path, game: str, arm: Arm, seed: int) -> Path:
-    """The run folder of a game, an arm and a seed; these take seconds to minutes, so they are the same at every
-    budget.
-    """
+    """The run folder of a game, an arm and a seed; these take seconds to minutes, so they are the same at every budget."""
     return root / NAME / game / f"{arm}-s{seed}"
 
 
@@ -154,9 +152,7 @@ def _folder(path: Path, config: RunConfig) -> RunFolder:
 
 
 def measure(run: RunFolder) -> list[dict[str, Any]]:
-    """The average regrets of a run, in milli units of the game, at iterations 1, 2, 4, 8 and so on and at the last
-    one.
-    """
+    """The average regrets of a run, in milli units of the game, at iterations 1, 2, 4, 8 and so on and at the last one."""
     game = run.game()
     assert isinstance(game, PokerGame)
     config = run.config

@@ -25,7 +25,7 @@ def test_all_entries_are_the_whole_round(tree) -> None:
 def test_parts_share_out_a_round() -> None:
     tree = ROUNDS[2]
     parts = [tree.only(np.array(roots)) for roots in ([0, 2, 3], [1], range(4, len(tree.roots)))]
-    for name, count in (("edges", tree.num_edges), ("round leaves", len(tree.round_leaves))):
+    for name, count in (("edges", tree.num_edges), ("round_leaves", len(tree.round_leaves))):
         assert np.array_equal(np.sort(np.concatenate([getattr(part, name) for part in parts])), np.arange(count))
     nodes = np.concatenate([part.tree.nodes for part in parts])
     assert np.array_equal(np.sort(nodes), np.sort(tree.nodes))

@@ -1,6 +1,4 @@
-"""Streams of random numbers: each depends on its address and nothing else, is uniform, and is unrelated to the
-others.
-"""
+"""Streams of random numbers: each depends on its address and nothing else, is uniform, and is unrelated to the others."""
 
 import subprocess
 import sys

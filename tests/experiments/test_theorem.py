@@ -1,6 +1,4 @@
-"""Regret beside its bound: terms worked out by hand, regret against its definition, and a table of what was
-measured.
-"""
+"""Regret beside its bound: terms worked out by hand, regret against its definition, and a table of what was measured."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Games written as classes: listed from their deals, named `module:Class`, with exact values and mistakes in
-sentences.
-"""
+"""Games written as classes: listed from their deals, named `module:Class`, with exact values and mistakes in sentences."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_exact_exploitability_is_that_of_all_deals(rules: PokerRules, suits: Sui
 def test_all_ins_lead_through_every_round_to_a_showdown_on_every_board() -> None:
     game = PokerGame(ALL_IN)
     rounds, tree = round_trees(game), game.tree
-    entered = [len(round_.entries) - int((round_.entries < len(round_.nodes)).sum()) for round_ in rounds]
+    entered = [len(round_.roots) - int((round_.roots < len(round_.nodes)).sum()) for round_ in rounds]
     all_in = (tree.chips == ALL_IN.stack).all(axis=1)
     came_from = tree.round[tree.parent]
     assert entered == [0, int((all_in & (came_from == 0)).sum()), int((all_in & (came_from < 2)).sum())]
@@ -119,7 +119,7 @@ def test_all_ins_lead_through_every_round_to_a_showdown_on_every_board() -> None
     assert [int((round_.leaf_kind == SHOWDOWN).sum()) for round_ in rounds[:2]] == [0, 0]
     assert int((rounds[2].leaf_kind == SHOWDOWN).sum()) == int((tree.ended == SHOWDOWN).sum())
     for before, after in pairwise(rounds):
-        assert len(before.exits) == len(after.entries)
+        assert len(before.round_leaves) == len(after.roots)
 
 
 @EVERY_RULES

@@ -1,6 +1,4 @@
-"""A game without cards that is no poker, written against the `Game` contract: checked, solved, and broken in many
-ways.
-"""
+"""A game without cards that is no poker, written against the `Game` contract: checked, solved, and broken in many ways."""
 
 from collections.abc import Callable
 from dataclasses import replace

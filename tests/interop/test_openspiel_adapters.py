@@ -69,9 +69,7 @@ def test_policies_go_to_openspiel_and_back(name: str) -> None:
 
 @pytest.mark.parametrize("name", GAMES[:2])
 def test_openspiels_own_tabulation_is_the_same_policy(name: str) -> None:
-    """OpenSpiel lists the states by itself, and its table answers for every history, not only the first of an
-    infoset.
-    """
+    """OpenSpiel lists the states by itself, and its table answers for every history, not only the first of an infoset."""
     game = load_openspiel_game(name)
     policy = random_policy(game)
     theirs = to_openspiel(policy).to_tabular()

@@ -97,9 +97,7 @@ def all_deals(rules: PokerRules) -> npt.NDArray[np.uint8]:
 
 
 class Reference:
-    """A game as the list of its deals: expectations are plain means, and infosets are compared by sums over their
-    deals.
-    """
+    """A game as the list of its deals: expectations are plain means, and infosets are compared by sums over their deals."""
 
     def __init__(self, policy: TablePolicy) -> None:
         self.game: PokerGame = policy.game

@@ -254,9 +254,7 @@ HEADS, TAILS, SECRET, GUESS = 0, 1, 0, 1
 
 
 class Pennies:
-    """Player 0 hides heads or tails, player 1 guesses and loses 1 if right; player 0 always gains 2 on every other
-    deal.
-    """
+    """Player 0 hides heads or tails, player 1 guesses and loses 1 if right; player 0 always gains 2 on every other deal."""
 
     name, unit, milli_unit, device = "pennies", "points", "mpoints/g", "cpu"
 

@@ -16,7 +16,7 @@ from deepcfr.network.networks import CardCounts
 
 Views = npt.NDArray[np.uint8]
 CONFIGS = sorted(RECIPES.glob("*.toml"))
-RUNS = {path.stem: config for path in CONFIGS if isinstance(config := load_config(path), RunConfig)}
+RUNS = {path.stem: config for path in CONFIGS if not (config := load_config(path)).tabular}
 # docs/differences.md counts the twins of these
 FLOP = {name for name, config in RUNS.items() if config.game.startswith("fhp") and not config.network.card_embedding}
 

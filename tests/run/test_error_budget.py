@@ -1,6 +1,4 @@
-"""The error budget: examples of a solved game are what they claim, parts are exact, and the verdict follows the
-numbers.
-"""
+"""The error budget: examples of a solved game are what they claim, parts are exact, and the verdict follows the numbers."""
 
 import json
 from collections.abc import Iterator

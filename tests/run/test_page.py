@@ -1,6 +1,4 @@
-"""Pages of runs say what the folders have: places of points, figures, settings; in training, finished, several,
-damaged.
-"""
+"""Pages of runs say what the folders have: places of points, figures, settings; in training, finished, several, damaged."""
 
 import json
 import math

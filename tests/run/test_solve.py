@@ -449,7 +449,7 @@ def test_a_monte_carlo_run_says_its_time_first(tmp_path: Path, name: str, varian
 def test_monte_carlo_tables_that_cannot_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "usable_memory", lambda: 1_000_000_000)
     with pytest.raises(ConfigError, match=r"tables of hulh in float32 need [\d,.]+ GB, and there are 1\.0 GB"):
-        cost_notes(config("hulh", algorithm="mccfr"), load_rules("hulh"))
+        cost_notes(config("hulh", solver="mccfr"), load_rules("hulh"))
 
 
 def test_monte_carlo_tables_over_buckets_that_cannot_fit_are_refused(

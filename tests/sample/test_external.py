@@ -1,6 +1,4 @@
-"""External sampling: the batched traversal is Algorithm 2 history by history, and its regrets are unbiased (Lemma
-1).
-"""
+"""External sampling: the batched traversal is Algorithm 2 history by history, and its regrets are unbiased (Lemma 1)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -329,9 +327,7 @@ def test_regrets_average_exactly_to_the_advantage_over_all_of_kuhns_chance(trave
 def test_regrets_of_drawn_actions_average_exactly_to_the_advantage(
     traverser: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Robust sampling with one action: every deal, every plan of the opponent, every draw at both of one's
-    decisions.
-    """
+    """Robust sampling with one action: every deal, every plan of the opponent, every draw at both of one's decisions."""
     game = load_game("kuhn")
     deals, profile = every_deal(game), RandomTable(game, 2, interior=True)
     exact = Enumeration(game, deals, traverser, profile).run()

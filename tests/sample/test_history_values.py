@@ -1,6 +1,4 @@
-"""History values in outcome sampling: exact ones against enumeration, what is learnt from, and the variance they
-leave.
-"""
+"""History values in outcome sampling: exact ones against enumeration, what is learnt from, and the variance they leave."""
 
 from itertools import pairwise
 

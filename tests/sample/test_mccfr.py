@@ -1,6 +1,4 @@
-"""Monte Carlo traversals: unbiased by enumeration of every sampled outcome, and equal to the batched external
-sampling.
-"""
+"""Monte Carlo traversals: unbiased by enumeration of every sampled outcome, and equal to the batched external sampling."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ from deepcfr.sample.traversal_tree import (
 )
 
 EXPLORATION = 0.3
-SAMPLERS = ("external", "outcome", "infoset", "history")  # the last two are outcome sampling with a baseline
+SAMPLERS = ("external", "outcome")
 
 
 @dataclass
@@ -95,17 +93,8 @@ def run(
     if sampler == "external":
         touched = kernels.external_traversals(*where)
     else:
-        baseline = baseline_of(kernels, sampler, tree, regrets)
-        touched = kernels.outcome_traversals(*where, EXPLORATION, kernels.PLAIN, baseline)
+        touched = kernels.outcome_traversals(*where, EXPLORATION, kernels.PLAIN)
     return after - regrets, averages, touched
-
-
-def baseline_of(kernels: ModuleType, sampler: str, tree: TraversalTree, regrets: np.ndarray) -> tuple[np.ndarray, bool]:
-    """A random baseline, as no estimate may depend on it in expectation."""
-    if sampler == "outcome":
-        return kernels.NO_BASELINE
-    size = len(tree.actor) if sampler == "history" else len(regrets)
-    return kernels.Baseline(np.random.default_rng(size).normal(size=size), sampler == "history")
 
 
 @dataclass
@@ -249,9 +238,7 @@ def test_explicit_trees_and_poker_agree(plain: ModuleType, kuhn: Poker, sampler:
 def test_compiled_traversals_are_their_source_with_addressed_uniforms(
     plain: ModuleType, leduc: Poker, sampler: str
 ) -> None:
-    """Ties the compiled kernels to the source that is enumerated above, and their random numbers to
-    `deepcfr.core.rng`.
-    """
+    """Ties the compiled kernels to the source that is enumerated above, and their random numbers to `deepcfr.core.rng`."""
     stream, count, first = key(3, "action"), 40, 1000
     situations = poker_situations(leduc.abstraction, count, key(3, "deal"), first)
 
@@ -266,66 +253,6 @@ def test_compiled_traversals_are_their_source_with_addressed_uniforms(
         np.testing.assert_allclose(compiled[1], slow[1], atol=1e-12)
         assert compiled[2] == slow[2]
         assert np.abs(slow[0]).max() > 1
-
-
-# Baselines
-
-
-def true_values(tree: TraversalTree, regrets: np.ndarray) -> np.ndarray:
-    """The value of every history to player 0, by recursion; histories are positions of an explicit tree."""
-    values = np.zeros(len(tree.actor))
-
-    def value(node: int) -> float:
-        first, count = int(tree.first_child[node]), int(tree.num_children[node])
-        if tree.actor[node] == TERMINAL:
-            values[node] = tree.payoff[node, 0]
-        else:
-            entries = [*range(int(tree.start[node]), int(tree.start[node]) + count)]
-            share = tree.chance[first : first + count] if tree.actor[node] < 0 else matched(regrets, entries)
-            values[node] = share @ [value(first + a) for a in range(count)]
-        return float(values[node])
-
-    value(0)
-    return values
-
-
-@pytest.mark.parametrize("traverser", [0, 1])
-def test_with_the_true_values_as_a_baseline_every_path_gives_the_true_values(traverser: int) -> None:
-    """Davis, Schmid and Bowling 2020: no noise is left, whatever is sampled, so the baseline learns what it had."""
-    tree = explicit_traversal_tree(load_openspiel_game("leduc_poker").explicit)
-    regrets = np.random.default_rng(3).normal(size=load_openspiel_game("leduc_poker").explicit.infoset_actions.sum())
-    values = true_values(tree, regrets)
-    for i in range(300):
-        after, baseline = regrets.copy(), mccfr.Baseline(values.copy(), True)
-        where = (tree, after, np.zeros_like(regrets), explicit_situations(1), traverser, 1.0, np.uint64(7), i)
-        mccfr.outcome_traversals(*where, EXPLORATION, mccfr.PLAIN, baseline)
-        np.testing.assert_allclose(baseline.values, values, atol=1e-9)
-        assert (after != regrets).any()
-
-
-def test_a_baseline_takes_noise_out_of_advantages() -> None:
-    """At player 0's first decisions, where sampled regrets have no weight of earlier choices."""
-    game = load_openspiel_game("leduc_poker").explicit
-    tree = explicit_traversal_tree(game)
-    regrets = np.random.default_rng(4).normal(size=game.infoset_actions.sum())
-    first = [0]
-    for _ in range(2):  # the deals
-        first = [int(tree.first_child[node]) + c for node in first for c in range(tree.num_children[node])]
-    cards = [[at, at + 1] for at in {int(tree.start[node]) for node in first}]
-    noise = {}
-    for sampler, histories in (("outcome", False), ("infoset", False), ("history", True)):
-        size = {"outcome": 0, "infoset": len(regrets), "history": len(tree.actor)}[sampler]
-        baseline, unused = mccfr.Baseline(np.zeros(size), histories), np.zeros_like(regrets)
-        found = []
-        for i in range(30_000):
-            after = regrets.copy()
-            where = (tree, after, unused, explicit_situations(1), 0, 1.0, np.uint64(5), i)
-            mccfr.outcome_traversals(*where, EXPLORATION, mccfr.PLAIN, baseline)
-            found.append(after - regrets)
-        late = np.array(found[10_000:])
-        noise[sampler] = np.mean([late[late[:, at].any(1)][:, at].var(0).sum() for at in cards])
-    assert noise["history"] < 0.2 * noise["infoset"]
-    assert noise["infoset"] < 0.8 * noise["outcome"]
 
 
 # Agreement with the batched traversal, which is tested against a plain recursion

@@ -1,6 +1,4 @@
-"""Outcome sampling: its samples are those of external sampling in expectation, over every history of Kuhn and of
-Leduc.
-"""
+"""Outcome sampling: its samples are those of external sampling in expectation, over every history of Kuhn and of Leduc."""
 
 from collections import Counter
 from dataclasses import dataclass, replace

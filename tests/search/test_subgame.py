@@ -1,6 +1,4 @@
-"""Solved subgames have the values of a linear program over sequences, which a plain recursion over pairs of hands
-fills.
-"""
+"""Solved subgames have the values of a linear program over sequences, which a plain recursion over pairs of hands fills."""
 
 from __future__ import annotations
 

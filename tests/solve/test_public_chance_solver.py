@@ -1,6 +1,4 @@
-"""Deep CFR on boards: with exact tables in place of networks it is Linear CFR, and with networks it learns and
-resumes.
-"""
+"""Deep CFR on boards: with exact tables in place of networks it is Linear CFR, and with networks it learns and resumes."""
 
 from collections.abc import Callable
 from dataclasses import replace

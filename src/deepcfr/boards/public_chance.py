@@ -243,9 +243,7 @@ class BoardTraversal:
         )
 
     def _infosets(self, play: RoundPass, values: Floats, reach: Floats) -> tuple[Samples, Samples]:
-        """Infosets as external sampling meets them: drawn in proportion to the opponent's reach, or to the player's
-        own.
-        """
+        """Infosets as external sampling meets them: drawn in proportion to the opponent's reach, or to the player's own."""
         tree, board, count = play.tree, play.board, self.settings.decisions
         draw = np.random.default_rng(key(self.stream, "infosets", board.round, *board.cards))
         own = play.rows[self.player][tree.row[self.player, self._parts[board.round].nodes]] / board.reach_scale

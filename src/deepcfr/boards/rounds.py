@@ -217,9 +217,7 @@ def _round_tree(
 def _sequences(
     edge_actor: Ints, edge_node: Ints, edge_child: Ints, roots: Ints, num_nodes: int
 ) -> tuple[Ints, Ints, tuple[int, int]]:
-    """The acting player's row after each edge, both players' rows at each node, and the number of rows of each
-    player.
-    """
+    """The acting player's row after each edge, both players' rows at each node, and the number of rows of each player."""
     row = np.full((2, num_nodes), -1)
     row[:, roots] = np.arange(len(roots))
     edge_row = np.empty(len(edge_child), np.int64)

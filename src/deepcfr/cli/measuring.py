@@ -226,7 +226,9 @@ def lbr_command(command: LowerBound) -> None:
     from deepcfr.run.players import load_players
 
     (policy,) = load_players((command.run,), command.policy, warn, search=command.search)
-    boards, hands = (command.boards, command.hands) if command.boards or command.hands else usual_sample(policy.game)
+    boards, hands = command.boards, command.hands
+    if boards is None and hands is None:
+        boards, hands = usual_sample(policy.game)
     with progress_of("boards or hands", open_console(command.json)) as update:
         result = local_best_response(
             policy,

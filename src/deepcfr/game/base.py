@@ -15,9 +15,7 @@ from deepcfr.core.types import NO_CARD, TERMINAL, Encoding, Infosets
 
 @dataclass(frozen=True)
 class Deals:
-    """All chance events of B traversals, drawn before the first action, so that branches of one traversal share
-    them.
-    """
+    """All chance events of B traversals, drawn before the first action, so that branches of one traversal share them."""
 
     traversal: torch.Tensor  # int64 [B], the number that addresses the traversal's random actions
     visible_cards: torch.Tensor  # uint8 [B, P, R, C], the cards that each player sees in each round
@@ -120,9 +118,7 @@ def infosets_at(game: Game, node: torch.Tensor, row: torch.Tensor, deals: Deals)
 
 
 def by_infoset(game: Game, of_nodes: AtNodes) -> torch.Tensor:
-    """Numbers that all nodes of a public infoset have in common, such as their round or actor: int64 [N] to int64
-    [K].
-    """
+    """Numbers that all nodes of a public infoset have in common, such as their round or actor: int64 [N] to int64 [K]."""
     if isinstance(of_nodes, NodeFunction):
         assert of_nodes.by_infoset is not None
         return of_nodes.by_infoset
@@ -135,9 +131,7 @@ def by_infoset(game: Game, of_nodes: AtNodes) -> torch.Tensor:
 
 
 def card_codes(cards: torch.Tensor, encoding: Encoding) -> torch.Tensor:
-    """Encode each row of cards (uint8 [I, C], NO_CARD allowed) as one integer, int64 [I]; codes of distinct rows
-    differ.
-    """
+    """Encode each row of cards (uint8 [I, C], NO_CARD allowed) as one integer, int64 [I]; codes of distinct rows differ."""
     base = encoding.num_ranks * encoding.num_suits + 1  # 0 stands for NO_CARD; seven cards of 52 take 41 bits
     code = torch.zeros(len(cards), dtype=torch.int64, device=cards.device)
     for slot in range(cards.shape[1]):

@@ -216,9 +216,7 @@ def _require_supported(rules: PokerRules) -> None:
 
 
 def payoff_table(rules: PokerRules, tree: PublicTree) -> npt.NDArray[np.float64]:
-    """Payoffs of player 0 at every node for a lost, tied and won showdown, float64 [N, 3] in units; 0 at decision
-    nodes.
-    """
+    """Payoffs of player 0 at every node for a lost, tied and won showdown, float64 [N, 3] in units; 0 at decision nodes."""
     lose, win = -tree.chips[:, 0], tree.chips[:, 1]
     table = np.zeros((tree.num_nodes, 3))
     table[tree.ended == SHOWDOWN] = np.stack([lose, np.zeros_like(lose), win], axis=1)[tree.ended == SHOWDOWN]

@@ -254,9 +254,7 @@ def _hand_digits(num_ranks: int, num_suits: int, hole_cards: int) -> Numbers:
 
 
 def _ranges(indices: list[BoardIndex], hole_cards: int) -> Bools:
-    """Whether each hand belongs to each range, bool [H, ranges]; hands that tie with a range's last hand belong to
-    it.
-    """
+    """Whether each hand belongs to each range, bool [H, ranges]; hands that tie with a range's last hand belong to it."""
     everyone = np.ones((comb(indices[0].num_ranks * indices[0].num_suits, hole_cards), 1), np.bool_)
     start = _levels(indices, hole_cards, everyone)[0][: len(everyone), 0]  # before any board card
     best_first = np.sort(start)[::-1]
@@ -264,9 +262,7 @@ def _ranges(indices: list[BoardIndex], hole_cards: int) -> Bools:
 
 
 def _levels(indices: list[BoardIndex], hole_cards: int, member: Bools) -> tuple[Points, npt.NDArray[np.int64]]:
-    """The strengths of all hands on all classes of boards, [classes * H, ranges + 1], and the first row of each
-    size.
-    """
+    """The strengths of all hands on all classes of boards, [classes * H, ranges + 1], and the first row of each size."""
     ranks, suits = indices[0].num_ranks, indices[0].num_suits
     holes = all_hands(ranks * suits, hole_cards)
     whole, tables = _blank(indices, len(holes), member.shape[1] + 1)

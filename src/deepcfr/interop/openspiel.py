@@ -81,9 +81,7 @@ def to_openspiel(policy: Policy) -> Any:
         """A policy of ours for OpenSpiel's states."""
 
         def action_probabilities(self, state: SpielState, player_id: int | None = None) -> dict[int, float]:
-            """The probability of every legal action of the player to act. Raises GameError for states of another
-            game.
-            """
+            """The probability of every legal action of the player to act. Raises GameError for states of another game."""
             return answer(state, state.current_player() if player_id is None else player_id)
 
     return OnDemand(spiel_game, [0, 1])

@@ -40,9 +40,7 @@ _KEPT_COMPARISONS = 1e10  # results before the board are kept in a file if they 
 
 
 class CheckDown:
-    """Check-down results on the boards of one game; thread-safe. Each call overwrites the arrays of the thread's
-    last.
-    """
+    """Check-down results on the boards of one game; thread-safe. Each call overwrites the arrays of the thread's last."""
 
     def __init__(self, rules: PokerRules) -> None:
         self.rules = rules
@@ -196,9 +194,7 @@ def runouts_after(rules: PokerRules, board: tuple[int, ...], to_come: int) -> Ca
 def _fill_strengths(
     board: Cards, runouts: Cards, holes: Cards, num_suits: int, strength: npt.NDArray[np.int32]
 ) -> None:
-    """The strength of every hand (uint8 [H, hole cards]) on `board` with each runout, [M, H]; -1 if it shares a
-    card.
-    """
+    """The strength of every hand (uint8 [H, hole cards]) on `board` with each runout, [M, H]; -1 if it shares a card."""
     cards = np.empty(len(board) + runouts.shape[1], np.uint8)
     cards[: len(board)] = board
     for m in range(len(runouts)):

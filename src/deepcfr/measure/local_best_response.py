@@ -161,18 +161,14 @@ def _bound(
 
 
 def usual_sample(game: Game) -> tuple[int | None, int | None]:
-    """The default number of boards, None for all where exact evaluation is possible, and of hands with a few bet
-    sizes.
-    """
+    """The default number of boards, None for all where exact evaluation is possible, and of hands with a few bet sizes."""
     if isinstance(game, BetSizePoker):
         return None, DEFAULT_HANDS
     return (DEFAULT_BOARDS if isinstance(game, PokerGame) and too_many_boards(game.rules) else None), None
 
 
 def _checked_rounds(name: str, num_rounds: int, rounds: Sequence[int] | None) -> tuple[int, ...]:
-    """The rounds in which a responder follows its rule, in order; all for None. Raises ConfigError for unknown
-    rounds.
-    """
+    """The rounds in which a responder follows its rule, in order; all for None. Raises ConfigError for unknown rounds."""
     chosen = tuple(range(num_rounds)) if rounds is None else tuple(sorted(set(rounds)))
     if not chosen:
         raise ConfigError("A local best response needs a round in which it follows its rule, but no round was given.")

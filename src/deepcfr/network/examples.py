@@ -131,9 +131,7 @@ class Objective:
         return targets if self.unit is None else targets / self.unit[node][..., None]
 
     def mean_square(self, memory: Memory, targets: torch.Tensor, most: int = _SCALE_SAMPLES) -> float:
-        """The mean square of the legal targets, [samples, ..., A], but NaN, over an even subset of about `most`
-        samples.
-        """
+        """The mean square of the legal targets, [samples, ..., A], but NaN, over an even subset of about `most` samples."""
         some = slice(0, None, 1 + len(memory) // most)
         node = memory.filled("node")[some].int()
         return float(self.in_units(targets[some], node)[self.legal[node]].double().square().nanmean())
@@ -219,9 +217,7 @@ class InfosetExamples:
         return len(self.memory)
 
     def scale(self) -> float:
-        """The root mean square of legal targets, from an even subset of a large memory; 1 if all are 0 or not
-        scaled.
-        """
+        """The root mean square of legal targets, from an even subset of a large memory; 1 if all are 0 or not scaled."""
         if not self.objective.scaled:
             return 1.0
         mean = self.objective.mean_square(self.memory, self.targets)

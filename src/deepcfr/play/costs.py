@@ -211,9 +211,7 @@ class Costs:
 
 
 def _last_round_values(hand: Hand, step: int) -> dict[int, float]:
-    """The exact value of each action at a decision of the last round; empty if the agent's actions have no
-    probability.
-    """
+    """The exact value of each action at a decision of the last round; empty if the agent's actions have no probability."""
     state = hand.again(step).state
     holes = free_holes(hand.rules, (*hand.hole(hand.person), *hand.board_at(state.round)))
     results, reach = hand.showdowns(holes), hand.chances(holes, step)
@@ -332,9 +330,7 @@ def review_seats(
 
 
 def describe(hand: dict[str, Any], unit: str) -> str:
-    """A reviewed hand as text: a line for each player and each decision. `names` are of the dealer and the big
-    blind.
-    """
+    """A reviewed hand as text: a line for each player and each decision. `names` are of the dealer and the big blind."""
     # a stranger's file may hold codes that a terminal obeys
     names = ["".join(letter if letter.isprintable() else "?" for letter in name) for name in hand["names"]]
     lines = [f"Hand {hand['number']}: {names[0]} ({NAMES[0]}) and {names[1]} ({NAMES[1]})"]

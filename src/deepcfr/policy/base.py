@@ -1,6 +1,4 @@
-"""The contract of policies, the uniform policy, and what a game offers that computes exact values of policies
-itself.
-"""
+"""The contract of policies, the uniform policy, and what a game offers that computes exact values of policies itself."""
 
 from __future__ import annotations
 
@@ -48,9 +46,7 @@ class Policy(ABC):
         """Action probabilities, float [I, A]: 0 for illegal actions, rows sum to 1."""
 
     def on_hands(self, nodes: Ints, cards: Cards) -> npt.NDArray[np.floating]:
-        """Probabilities [n, U, A] of hands `cards` (uint8 [U, C], in the game's encoding) at `nodes` [n] of one
-        round.
-        """
+        """Probabilities [n, U, A] of hands `cards` (uint8 [U, C], in the game's encoding) at `nodes` [n] of one round."""
         device = self.game.device
         node = torch.from_numpy(nodes).to(device).repeat_interleave(len(cards))
         rows = torch.from_numpy(cards).to(device).repeat(len(nodes), 1)

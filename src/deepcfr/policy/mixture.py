@@ -253,9 +253,7 @@ class _RangeMixture:
 
 
 def _levels(tree: RoundTree, player: int) -> list[Ints]:
-    """The player's nodes grouped by the number of own actions before them in the round, as positions in
-    `tree.nodes`.
-    """
+    """The player's nodes grouped by the number of own actions before them in the round, as positions in `tree.nodes`."""
     after = np.zeros(tree.num_rows[player], np.int64)  # own actions up to and including each row
     depth = np.full(len(tree.nodes), -1)
     for node in np.flatnonzero(tree.actor == player):  # parents come first
@@ -333,9 +331,7 @@ def ensemble(policies: Sequence[Policy], rule: str) -> Policy:
 
 
 class SumPolicy(Policy):
-    """The sum of the members' probabilities at every infoset, normalised. Source: Lin 2024, section 6.4 and figure
-    6.
-    """
+    """The sum of the members' probabilities at every infoset, normalised. Source: Lin 2024, section 6.4 and figure 6."""
 
     whole_rounds = True
 

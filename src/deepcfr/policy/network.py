@@ -119,9 +119,7 @@ class NetworkPerPlayer(Policy):
         return len(place) * len(board)
 
     def _encode(self, player: int, nodes: bytes) -> tuple[Ints, torch.Tensor]:
-        """The places of the player's nodes among some of one round, and these nodes as the player's network sees
-        them.
-        """
+        """The places of the player's nodes among some of one round, and these nodes as the player's network sees them."""
         node = np.frombuffer(nodes, np.int64)
         place = np.flatnonzero(self._owner.cpu().numpy()[node] == player)
         return place, self._nodes[player][torch.from_numpy(node[place]).to(self._owner.device)]
@@ -129,9 +127,7 @@ class NetworkPerPlayer(Policy):
     def _to_edges(
         self, tree: RoundTree, nodes: Ints, player: int, outputs: torch.Tensor, result: npt.NDArray[np.float32]
     ) -> None:
-        """Fill in the edges of `nodes` [m], positions in the round, from outputs [m, U, A] of their player's
-        network.
-        """
+        """Fill in the edges of `nodes` [m], positions in the round, from outputs [m, U, A] of their player's network."""
         legal = self.game.encoding.legal[torch.from_numpy(tree.nodes[nodes]).to(outputs.device)]
         strategy = self._to_strategy[player](outputs, legal[:, None]).cpu().numpy()
         place, action = np.nonzero(legal.cpu().numpy())

@@ -66,9 +66,7 @@ class Answer:
     probabilities: dict[str, float]  # by the names of the legal actions
 
     def describe(self) -> str:
-        """The answer as text: the situation, the player to act with pot and amount to call, and a line for every
-        action.
-        """
+        """The answer as text: the situation, the player to act with pot and amount to call, and a line for every action."""
         state = self.situation.state
         call = f"{state.to_call:g} to call" if state.to_call else "nothing to call"
         pot = f"pot {state.pot:g} {state.rules.unit}"
@@ -192,9 +190,7 @@ def read_board(rules: PokerRules, text: str) -> tuple[int, ...]:
 
 
 def hand_strategy(policy: Policy, state: PublicState, holes: Cards, board: Sequence[int]) -> Doubles:
-    """The strategy of `policy` at a decision with each of `holes` (uint8 [H, hole cards]) on `board`, float64 [H,
-    A].
-    """
+    """The strategy of `policy` at a decision with each of `holes` (uint8 [H, hole cards]) on `board`, float64 [H, A]."""
     assert isinstance(policy.game, Poker)
     infosets = infosets_with(policy.game, state, holes, board)
     _, example, canonical = np.unique(pack_cards(infosets.cards.cpu().numpy()), return_index=True, return_inverse=True)
@@ -203,9 +199,7 @@ def hand_strategy(policy: Policy, state: PublicState, holes: Cards, board: Seque
 
 
 def infosets_with(game: Poker, state: PublicState, holes: Cards, board: Sequence[int]) -> Infosets:
-    """The infosets of the player to act with each of `holes` [H, hole cards], H rows, with cards in the game's
-    encoding.
-    """
+    """The infosets of the player to act with each of `holes` [H, hole cards], H rows, with cards in the game's encoding."""
     rows = torch.from_numpy(game.visible_cards(holes, board)).to(game.device)
     return Infosets(torch.full((len(rows),), game.node_of(state), device=game.device), rows)
 

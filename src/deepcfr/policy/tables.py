@@ -1,6 +1,4 @@
-"""Policies from tables: over infosets of an explicit tree, buckets of hands, hands, and boards of a full-width
-solver.
-"""
+"""Policies from tables: over infosets of an explicit tree, buckets of hands, hands, and boards of a full-width solver."""
 
 from __future__ import annotations
 
@@ -202,9 +200,7 @@ def canonical_hands(game: PokerGame) -> list[npt.NDArray[np.uint8]]:
 
 
 def board_hands(game: PokerGame, holes: npt.NDArray[np.uint8], board: Sequence[int]) -> npt.NDArray[np.uint8]:
-    """The distinct cards, uint8 [U, C], that holders of `holes` can see on a board, in ascending order of
-    `pack_cards`.
-    """
+    """The distinct cards, uint8 [U, C], that holders of `holes` can see on a board, in ascending order of `pack_cards`."""
     live = holes[~np.isin(holes, board).any(axis=1)]
     canonicals = game.visible_cards(live, board)
     return canonicals[np.unique(pack_cards(canonicals), return_index=True)[1]]

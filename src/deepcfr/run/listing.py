@@ -1,6 +1,4 @@
-"""The facts of games, of trained models with their cards, and of run folders; for `deepcfr games`, `models` and
-`runs`.
-"""
+"""The facts of games, of trained models with their cards, and of run folders; for `deepcfr games`, `models` and `runs`."""
 
 from __future__ import annotations
 

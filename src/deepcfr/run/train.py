@@ -177,9 +177,7 @@ def _evaluate(
 def _measure(
     run: RunFolder, solver: Solver, observer: Observer, interrupt: Interrupt | None = None
 ) -> Exploitability | None:
-    """The exact exploitability of the strategy that is evaluated; None if the game is too large or there is none
-    yet.
-    """
+    """The exact exploitability of the strategy that is evaluated; None if the game is too large or there is none yet."""
     if why_not_exact(solver.game):
         return None
     try:

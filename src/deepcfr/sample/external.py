@@ -107,9 +107,7 @@ def _descend(
 
 
 def _drawn(legal: torch.Tensor, traversal: torch.Tensor, node: torch.Tensor, stream: int, actions: int) -> torch.Tensor:
-    """So many of the `legal` actions [M, A], drawn alike without replacement, bool [M, A]; all if there are not
-    more.
-    """
+    """So many of the `legal` actions [M, A], drawn alike without replacement, bool [M, A]; all if there are not more."""
     columns = range(legal.shape[1])
     lots = torch.stack([addressed_uniforms(key(stream, "drawn", a), traversal, node) for a in columns], 1)
     first = lots.masked_fill(~legal, torch.inf).argsort(dim=1, stable=True)[:, :actions]
@@ -173,9 +171,7 @@ def samples_at(game: Game, deals: Deals, visits: Visits, iteration: int) -> Samp
 
 
 def play_games(game: Game, deals: Deals, strategies: tuple[Strategy, Strategy], stream: int) -> torch.Tensor:
-    """The payoff of player 0 in one game of every deal, float32 [B] in the game's unit; arguments as in
-    `last_nodes`.
-    """
+    """The payoff of player 0 in one game of every deal, float32 [B] in the game's unit; arguments as in `last_nodes`."""
     node = last_nodes(game, deals, strategies, stream)
     return game.payoff(node, torch.arange(len(deals), device=node.device), deals)
 

@@ -134,9 +134,7 @@ def traverse_outcomes(
 
 
 def _follow(batch: _Batch) -> tuple[list[_Level], torch.Tensor, int]:
-    """Play every deal to its end; returns the decisions, the traverser's payoffs (float64 [B]) and the nodes
-    touched.
-    """
+    """Play every deal to its end; returns the decisions, the traverser's payoffs (float64 [B]) and the nodes touched."""
     game, deals = batch.game, batch.deals
     node = game.start(deals)
     row = torch.arange(len(deals), device=node.device)

@@ -1,6 +1,4 @@
-"""A policy with search: in some rounds it plays what `search.subgame` finds, in the others what the plain policy
-plays.
-"""
+"""A policy with search: in some rounds it plays what `search.subgame` finds, in the others what the plain policy plays."""
 
 from __future__ import annotations
 

@@ -38,9 +38,7 @@ PLAYERS = (0, 1)
 _LOCKED = 1e20  # regrets so large that nothing changes their proportions
 IF_ABSENT: Final = "if absent"
 RootAims = Sequence[tuple[int, bool | Bools | Literal["if absent"]]]
-"""Players and whether each plays a best response, its strategy, or the best action with hands that do not come by
-it.
-"""
+"""Players and whether each plays a best response, its strategy, or the best action with hands that do not come by it."""
 _TIED = 1e-9  # of the largest payoff; actions whose values differ by less are equally good
 _TREMBLE = 1e-7  # the least probability of an action while learning
 # Iterations after which what nobody comes to any more is scaled down. After later ones it would also scale down what

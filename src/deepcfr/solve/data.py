@@ -355,9 +355,7 @@ class BoardCollector:
 
     @cached_property
     def boards(self) -> Boards:
-        """All boards of the game, computed when training begins; of a large game only those that are drawn are
-        built.
-        """
+        """All boards of the game, computed when training begins; of a large game only those that are drawn are built."""
         merge = self._game.suits == "canonical"
         if keeps_all(self._game.rules, merge=merge):
             return Boards(self._game, merge=merge, keep=True)

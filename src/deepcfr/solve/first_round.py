@@ -37,9 +37,7 @@ _AT_ONCE = 1 << 16  # infosets that the network is asked for
 
 
 def kept_share(t: int, weighting: Weighting) -> float:
-    """d_t, the share of earlier advantages that stays when iteration t adds to them: (t-1)^alpha / ((t-1)^alpha +
-    1).
-    """
+    """d_t, the share of earlier advantages that stays when iteration t adds to them: (t-1)^alpha / ((t-1)^alpha + 1)."""
     return Discounting(_BY_WEIGHTING[weighting], 0.0, 0.0).factors(t)[0]
 
 

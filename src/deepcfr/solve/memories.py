@@ -226,9 +226,7 @@ def board_bytes(game: PokerGame, settings: SamplingConfig, rounds: list[RoundTre
 
 
 def drawn_bytes(game: PokerGame, rounds: list[RoundTree]) -> int:
-    """Bytes of the working arrays of a traversal that draws its boards: reach, strategies and values, for one
-    thread.
-    """
+    """Bytes of the working arrays of a traversal that draws its boards: reach, strategies and values, for one thread."""
     rules, total = game.rules, 0
     for round_, tree in enumerate(rounds):
         hands = comb(rules.num_cards - sum(rules.board_cards[: round_ + 1]), rules.hole_cards)

@@ -276,9 +276,7 @@ def _decision_part(name: str, at: Position, chosen: int | None, other: str) -> d
 
 
 def grid(found: HandTable, link: Link, selected: str = "") -> dict[str, Any]:
-    """The grid of a range: rows of cells with their bars, and the bar of the whole range. `link` is a kind's
-    address.
-    """
+    """The grid of a range: rows of cells with their bars, and the bar of the whole range. `link` is a kind's address."""
     cells = {cell.label: cell for cell in found.cells}
 
     def shown(label: str) -> dict[str, Any]:

@@ -64,9 +64,7 @@ def router(site: Site) -> APIRouter:
 
 
 def solve(site: Site, wish: schema.SpotWish) -> str:
-    """Begin to solve a spot, or let it wait for its turn, and return its name. Raises what its parts raise for
-    mistakes.
-    """
+    """Begin to solve a spot, or let it wait for its turn, and return its name. Raises what its parts raise for mistakes."""
     site.spots.require_room()
     solver = solver_of(site, wish)
     gap = wish.gap if wish.exploitability is None else f"{2 * wish.exploitability}%"

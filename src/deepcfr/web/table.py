@@ -190,9 +190,7 @@ class WebSeat:
             self.changed()
 
     def next_hand(self, number: int) -> None:
-        """Deal the session's next hand. Raises Refusal with status 409 unless hand `number` is the last one and
-        over.
-        """
+        """Deal the session's next hand. Raises Refusal with status 409 unless hand `number` is the last one and over."""
         with self.lock:
             self._proceed()
             if number != self.hand.number:

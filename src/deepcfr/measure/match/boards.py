@@ -72,9 +72,7 @@ def dealer_value(policy: Policy, boards: int, seed: int, *, threads: int = 1) ->
 def _gains(
     first: Policy, second: Policy, boards: int, seed: int, threads: int, lines: int | None, on_board: OnBoard | None
 ) -> tuple[Doubles, Ints]:
-    """The first policy's gains in both seats on each runout, [2, boards], in units, and the runouts' strata
-    [boards].
-    """
+    """The first policy's gains in both seats on each runout, [2, boards], in units, and the runouts' strata [boards]."""
     require_same_game(first.game, second.game)
     poker_game(first.game, "Boards are sampled in poker games only")
     require_boards("A match over boards", boards, lines)
