@@ -27,6 +27,8 @@ Points = npt.NDArray[np.uint16]
 Cards = npt.NDArray[np.uint8]
 Bools = npt.NDArray[np.bool_]
 
+CardTuple = tuple[int, ...]  # cards as numbers
+
 Say = Callable[[str], None]  # prints a sentence for the user
 OnProgress = Callable[[int, int], None]  # is told what is done and of how much
 

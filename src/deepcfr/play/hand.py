@@ -21,7 +21,7 @@ import torch
 
 from deepcfr.core.errors import GameError
 from deepcfr.core.rng import addressed_uniforms, key
-from deepcfr.core.types import TERMINAL, Doubles
+from deepcfr.core.types import TERMINAL, CardTuple, Doubles
 from deepcfr.game.base import infosets_at
 from deepcfr.game.betting import CALL
 from deepcfr.game.cards import all_hands, cards_text, deal_cards
@@ -36,7 +36,6 @@ from deepcfr.policy.translation import TablePlayer, Translation, real_rules
 from deepcfr.sample.external import sample_actions
 from deepcfr.sample.traversal_tree import showdowns
 
-CardTuple = tuple[int, ...]
 _ROW = torch.zeros(1, dtype=torch.int64)  # of the only deal
 
 

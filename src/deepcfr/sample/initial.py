@@ -15,12 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from deepcfr.buckets.texture import Buckets
 from deepcfr.core.compiled import nb
 from deepcfr.core.rng import key
-from deepcfr.core.types import TERMINAL, Cards, Doubles, Ints
+from deepcfr.core.types import TERMINAL, Cards, Doubles, Floats, Ints
 from deepcfr.game.bet_size_game import BetSizePoker
 from deepcfr.game.betting import CALL, FOLD, RAISE
 from deepcfr.game.cards import deal_cards
@@ -38,8 +37,6 @@ _SHARES = ((0.70, 0.25, 0.05), (0.45, 0.45, 0.10), (0.15, 0.65, 0.20), (0.03, 0.
 _GROWTH = (0.4, 0.6, 0.8, 1.0, 1.25)
 _LEAST = 0.05  # in games without hands: added to the win rate of every action, so that all have positive probability
 _PIECE = 20_000  # deals in one batch
-
-Table = npt.NDArray[np.floating]
 
 
 def win_rates(buckets: Buckets, deals: int = WIN_RATE_DEALS) -> list[Doubles]:
@@ -140,7 +137,7 @@ def _bet_size_table(game: BetSizePoker, layout: BetSizeLayout) -> Doubles:
     return table
 
 
-def start_hands(table: Table, game: PokerGame | BetSizePoker, ranges: RangeBuckets) -> None:
+def start_hands(table: Floats, game: PokerGame | BetSizePoker, ranges: RangeBuckets) -> None:
     """Fill a solver's flat table, in the layout of the finer buckets, with the initial strategy."""
     coarse = hand_table(game)
     fine, own = hand_layout(game, ranges.finer.counts), hand_layout(game, ranges.counts)

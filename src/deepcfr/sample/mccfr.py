@@ -15,15 +15,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from deepcfr.core.compiled import nb
-from deepcfr.core.types import TERMINAL, Doubles, Ints
+from deepcfr.core.types import TERMINAL, Doubles, Floats, Ints
 from deepcfr.game.cards import address_of, uniform_at
 from deepcfr.game.explicit import CHANCE
 from deepcfr.sample.traversal_tree import Situations, Small, TraversalTree
-
-Table = npt.NDArray[np.floating]
 
 SHAPES = ("y1", "y2", "y3", "y4")  # shapes of rewards; kernels take an index of this tuple
 
@@ -70,7 +67,7 @@ def shaped(reward: float, shape: int) -> float:
 
 
 @nb.njit(cache=True, nogil=True)
-def _match(regrets: Table, at: int, count: int, share: Doubles, to: int, floor: float) -> None:
+def _match(regrets: Floats, at: int, count: int, share: Doubles, to: int, floor: float) -> None:
     """Regret matching on the row `at`, written to share[to : to + count]; uniform where no regret is positive.
 
     With a floor, every action gets the floor and the rest is shared in proportion to regret matching. If the floor is
@@ -121,7 +118,7 @@ class _Visits(NamedTuple):
 
 @nb.njit(cache=True, nogil=True)
 def _descend(
-    tree: TraversalTree, regrets: Table, averages: Table, buckets: Ints, result: int, traverser: int, weight: float,
+    tree: TraversalTree, regrets: Floats, averages: Floats, buckets: Ints, result: int, traverser: int, weight: float,
     floor: float, address: np.uint64, visits: _Visits,
 ) -> int:  # fmt: skip
     """Visit all actions of the traverser and one sampled action of opponent and chance; returns the number of visits.
@@ -161,7 +158,7 @@ def _descend(
 
 @nb.njit(cache=True, nogil=True)
 def _ascend(
-    tree: TraversalTree, regrets: Table, traverser: int, weight: float, shape: int, visits: _Visits, end: int
+    tree: TraversalTree, regrets: Floats, traverser: int, weight: float, shape: int, visits: _Visits, end: int
 ) -> int:
     """Propagate values to the root and add the traverser's sampled regrets; returns the nodes touched."""
     touched = 0
@@ -186,7 +183,7 @@ def _ascend(
 
 @nb.njit(cache=True, nogil=True)
 def external_traversals(
-    tree: TraversalTree, regrets: Table, averages: Table, situations: Situations, traverser: int, weight: float,
+    tree: TraversalTree, regrets: Floats, averages: Floats, situations: Situations, traverser: int, weight: float,
     stream: np.uint64, first: int, learning: Learning = PLAIN,
 ) -> int:  # fmt: skip
     """Run the external-sampling traversals `first` .. of the stream for one player; returns the nodes touched.
@@ -221,8 +218,8 @@ class _Path(NamedTuple):
 
 @nb.njit(cache=True, nogil=True)
 def _follow(
-    tree: TraversalTree, regrets: Table, averages: Table, buckets: Ints, traverser: int, weight: float, exploration: float,
-    floor: float, address: np.uint64, path: _Path, mixture: Doubles,
+    tree: TraversalTree, regrets: Floats, averages: Floats, buckets: Ints, traverser: int, weight: float,
+    exploration: float, floor: float, address: np.uint64, path: _Path, mixture: Doubles,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Sample one path; returns the terminal position, the number of choices in `path` and the nodes touched."""
     node, depth, used = 0, 0, 0
@@ -255,7 +252,7 @@ def _follow(
 
 
 @nb.njit(cache=True, nogil=True)
-def _credit(regrets: Table, weight: float, payoff: float, shape: int, depth: int, path: _Path) -> None:
+def _credit(regrets: Floats, weight: float, payoff: float, shape: int, depth: int, path: _Path) -> None:
     """Add the sampled regrets along a path of `depth` choices that ended in `payoff` to the traverser.
 
     The estimate of an action is 0, and of the one that was taken what follows / its probability.
@@ -276,7 +273,7 @@ def _credit(regrets: Table, weight: float, payoff: float, shape: int, depth: int
 
 @nb.njit(cache=True, nogil=True)
 def outcome_traversals(
-    tree: TraversalTree, regrets: Table, averages: Table, situations: Situations, traverser: int, weight: float,
+    tree: TraversalTree, regrets: Floats, averages: Floats, situations: Situations, traverser: int, weight: float,
     stream: np.uint64, first: int, exploration: float, learning: Learning = PLAIN,
 ) -> int:  # fmt: skip
     """Run the outcome-sampling traversals `first` .. of the stream for one player; returns the nodes touched.

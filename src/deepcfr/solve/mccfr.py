@@ -36,7 +36,6 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from deepcfr.buckets.buckets import lossless, round_classes
 from deepcfr.buckets.texture import TEXTURE, Buckets, TextureBuckets
@@ -44,7 +43,7 @@ from deepcfr.config import RunConfig, TabularConfig
 from deepcfr.core.errors import ConfigError, GameError
 from deepcfr.core.parallel import Workers
 from deepcfr.core.rng import key
-from deepcfr.core.types import Cards, Doubles, require_like
+from deepcfr.core.types import Cards, Doubles, Floats, require_like
 from deepcfr.game.bet_size_game import BetSizePoker
 from deepcfr.game.explicit import ExplicitTree
 from deepcfr.game.poker import PokerGame
@@ -79,7 +78,6 @@ _MOST_CHUNK = 4_096  # traversals that a thread runs at a time
 _COMPACT = "average-compact"
 
 AnyGame = PokerGame | TreeGame | BetSizePoker
-Table = npt.NDArray[np.floating]
 
 
 def _entries(game: AnyGame, counts: tuple[int, ...] | None) -> int:
@@ -130,9 +128,9 @@ class MCCFR(TabularSolver):
         self.workers = Workers(config.runtime.threads)
         # pages of zeros take no memory until a traversal writes to them
         entries = self.tables.entries
-        self._regret: Table = np.zeros(entries, self.settings.precision)
-        self._average: Table = np.zeros(entries, self.settings.precision)
-        self._played: Table | Cards = self._average
+        self._regret: Floats = np.zeros(entries, self.settings.precision)
+        self._average: Floats = np.zeros(entries, self.settings.precision)
+        self._played: Floats | Cards = self._average
 
     def iterations(self) -> Iterator[TabularRecord]:
         """One CFR iteration each, from where the state is up to the configured number."""
@@ -263,7 +261,7 @@ class MCCFR(TabularSolver):
         """The newest strategy, by regret matching."""
         return self._policy(self._regret, "current")
 
-    def _policy(self, table: Table | Cards, kind: str) -> Policy:
+    def _policy(self, table: Floats | Cards, kind: str) -> Policy:
         """The policy of a table; one of a poker game has no copy of it and follows the solver."""
         policy = self.tables.policy(table, kind)
         policy.initial = None if self.settings.initial == UNIFORM else self.initial_policy
@@ -281,7 +279,7 @@ class _TreeTables:
     def situations(self, count: int, stream: int, first: int) -> Situations:  # noqa: ARG002
         return explicit_situations(count)
 
-    def start(self, table: Table) -> None:
+    def start(self, table: Floats) -> None:
         """Fill a table with the initial strategy."""
         tree = self.game.explicit
         table[:] = tree_table(tree)[tree.legal]
@@ -289,7 +287,7 @@ class _TreeTables:
     def initial_policy(self) -> Policy:
         return TreePolicy(self.game, tree_table(self.game.explicit), "initial")
 
-    def policy(self, table: Table | Cards, kind: str) -> Policy:
+    def policy(self, table: Floats | Cards, kind: str) -> Policy:
         return TreePolicy(self.game, _strategies(self.game.explicit, table), kind)
 
 
@@ -311,14 +309,14 @@ class _HandTables:
         """Buckets of the initial strategy."""
         return range_buckets(self.buckets)
 
-    def start(self, table: Table) -> None:
+    def start(self, table: Floats) -> None:
         """Fill a table with the initial strategy."""
         start_hands(table, self.game, self._ranges)
 
     def initial_policy(self) -> Policy:
         return AbstractPolicy(self.game, self._ranges, hand_table(self.game), "initial")
 
-    def policy(self, table: Table | Cards, kind: str) -> Policy:
+    def policy(self, table: Floats | Cards, kind: str) -> Policy:
         return AbstractPolicy(self.game, self.buckets, table, kind)
 
 
@@ -345,7 +343,7 @@ def _shaped_tree(tree: TraversalTree, player: int, shape: str) -> TraversalTree:
     return tree._replace(payoff=np.array(rewards).reshape(tree.payoff.shape))
 
 
-def _strategies(tree: ExplicitTree, flat: Table | Cards) -> Doubles:
+def _strategies(tree: ExplicitTree, flat: Floats | Cards) -> Doubles:
     """Strategies [K, L] in proportion to the positive entries of a flat table, uniform where none is."""
     table = np.zeros(tree.legal.shape)
     table[tree.legal] = np.maximum(flat, 0)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from deepcfr.boards.kernels import ABSENT, TREMBLE, pair_weights
 from deepcfr.core.errors import ConfigError
-from deepcfr.core.types import Doubles
+from deepcfr.core.types import CardTuple, Doubles
 from deepcfr.game.betting import CALL, FOLD
 from deepcfr.game.cards import card_text, cards_text, hand_class
 from deepcfr.game.poker import PokerGame
@@ -27,8 +27,6 @@ from deepcfr.policy.base import Policy
 from deepcfr.policy.query import hand_strategy, reach_after, read_board, read_line, round_name
 from deepcfr.search.spot import NAMES
 from deepcfr.web.site import Advantages, RequestError, shorten
-
-CardTuple = tuple[int, ...]
 
 
 @dataclass(frozen=True)

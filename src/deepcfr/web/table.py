@@ -17,11 +17,11 @@ from typing import Any
 
 from deepcfr.core.errors import CheckpointError
 from deepcfr.core.rng import key
+from deepcfr.core.types import CardTuple
 from deepcfr.game.cards import card_text
 from deepcfr.measure.intervals import NORMAL_95
 from deepcfr.play.costs import Costs, note, review
 from deepcfr.play.hand import (
-    CardTuple,
     Choice,
     Decision,
     Hand,

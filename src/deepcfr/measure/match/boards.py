@@ -30,7 +30,7 @@ from deepcfr.policy.base import Policy
 
 LINES = 256  # public action sequences of a round that are played on a runout; docs/matches.md has the cost of fewer
 _TOGETHER = 32  # round roots of the last round in memory at once: a few megabytes
-OnPart = Callable[[PartialRound], Floats]
+PartStrategy = Callable[[PartialRound], Floats]
 """Part of a round to the probability of each of its edges with each canonical hand of a board, [E, U]."""
 
 
@@ -193,7 +193,7 @@ class Runouts:
         index, chance = systematic(stake[come], self._lines, draw)
         return come[index], chance
 
-    def _ask(self, seat: int, round_: int, board: Board) -> OnPart:
+    def _ask(self, seat: int, round_: int, board: Board) -> PartStrategy:
         """A policy's strategy on a board, for any part of the round."""
         strategy = self._strategies[seat]
         if not self._policies[seat].whole_rounds:
