@@ -52,11 +52,11 @@ def test_the_terms_are_worked_out_by_hand() -> None:
 
 
 def test_average_regrets_sum_to_the_nash_conv_of_the_average() -> None:
-    solver = MCCFR(KUHN, arm_config("kuhn", "mccfr", 0).solve, seed=3)  # type: ignore[union-attr]
-    views = canonical_hands(KUHN)
+    solver = MCCFR(KUHN, arm_config("kuhn", "mccfr", 3))
+    hands = canonical_hands(KUHN)
     policies, values = [], []
     for record in solver.iterations():
-        policies.append(snapshot(solver.current_policy(), views))
+        policies.append(snapshot(solver.current_policy(), hands))
         values.append(exploitability(policies[-1]).value)
         if record.iteration == 5:
             break
@@ -78,17 +78,17 @@ def test_the_regret_of_one_policy_is_what_its_best_response_gains() -> None:
 
 
 def test_a_snapshot_stays_while_the_solver_goes_on() -> None:
-    solver = MCCFR(KUHN, arm_config("kuhn", "mccfr", 0).solve, seed=3)  # type: ignore[union-attr]
+    solver = MCCFR(KUHN, arm_config("kuhn", "mccfr", 3))
     steps = solver.iterations()
     next(steps)
-    views = canonical_hands(KUHN)
-    kept = snapshot(solver.current_policy(), views)
+    hands = canonical_hands(KUHN)
+    kept = snapshot(solver.current_policy(), hands)
     before = [table.clone() for table in kept.tables]
     assert exploitability(kept).nash_conv == pytest.approx(exploitability(solver.current_policy()).nash_conv)
     for _ in range(5):
         next(steps)
     assert all(torch.equal(old, new) for old, new in zip(before, kept.tables, strict=True))
-    now = snapshot(solver.current_policy(), views)
+    now = snapshot(solver.current_policy(), hands)
     assert not any(torch.equal(old, new) for old, new in zip(now.tables, kept.tables, strict=True))
 
 

@@ -216,7 +216,7 @@ def tree_game(game: Game) -> TreeGame:
 
 
 @dataclass(frozen=True)
-class _Level:
+class _Layer:
     """Histories of equal length, [M]."""
 
     node: torch.Tensor
@@ -275,10 +275,10 @@ def _name(infoset: int, cards: list[int]) -> str:
     return f"{infoset} / {shown}" if cards else str(infoset)
 
 
-def _levels(game: DealtGame, deals: Deals) -> Iterator[_Level]:
+def _levels(game: DealtGame, deals: Deals) -> Iterator[_Layer]:
     """The histories after the deal, level by level; siblings follow each other, and all parents are in order."""
     row = torch.arange(len(deals), device=game.device)
-    level = _Level(game.start(deals), row, torch.zeros_like(row), row)
+    level = _Layer(game.start(deals), row, torch.zeros_like(row), row)
     before = 1
     while len(level.node):
         yield level
@@ -287,7 +287,7 @@ def _levels(game: DealtGame, deals: Deals) -> Iterator[_Level]:
         parent = at[which]
         row = level.row[parent]
         after = game.step(level.node[parent], action, row, deals)
-        level, before = _Level(after, row, before + parent, action), before + len(level.node)
+        level, before = _Layer(after, row, before + parent, action), before + len(level.node)
 
 
 def _features(game: DealtGame, infosets: Infosets) -> npt.NDArray[np.float32]:

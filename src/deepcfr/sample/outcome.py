@@ -89,7 +89,7 @@ class _Batch:
 
 
 @dataclass(frozen=True)
-class _Level:
+class _Decisions:
     """The decisions at one depth, one for each live history; M is their number."""
 
     node: torch.Tensor  # int64 [M]
@@ -133,14 +133,14 @@ def traverse_outcomes(
     )
 
 
-def _follow(batch: _Batch) -> tuple[list[_Level], torch.Tensor, int]:
+def _follow(batch: _Batch) -> tuple[list[_Decisions], torch.Tensor, int]:
     """Play every deal to its end; returns the decisions, the traverser's payoffs (float64 [B]) and the nodes touched."""
     game, deals = batch.game, batch.deals
     node = game.start(deals)
     row = torch.arange(len(deals), device=node.device)
     payoffs = torch.zeros(len(deals), dtype=torch.float64, device=node.device)
     inverse = torch.ones_like(payoffs)  # 1 / probability of the traverser's choices so far
-    levels, touched = list[_Level](), 0
+    levels, touched = list[_Decisions](), 0
     while len(node):
         touched += len(node) + int(game.deals_before[node].sum())
         over = game.actor[node] == TERMINAL
@@ -154,7 +154,7 @@ def _follow(batch: _Batch) -> tuple[list[_Level], torch.Tensor, int]:
     return levels, payoffs, touched
 
 
-def _decide(batch: _Batch, node: torch.Tensor, row: torch.Tensor, inverse: torch.Tensor) -> _Level:
+def _decide(batch: _Batch, node: torch.Tensor, row: torch.Tensor, inverse: torch.Tensor) -> _Decisions:
     """Sample an action at every node; `inverse` [M] is 1 / probability of the traverser's choices before it."""
     game, traverser, learnt = batch.game, batch.traverser, batch.learnt
     mine = game.actor[node] == traverser
@@ -172,12 +172,12 @@ def _decide(batch: _Batch, node: torch.Tensor, row: torch.Tensor, inverse: torch
     # stochastic rounding: the mean number of copies is exactly the weight
     copies = (inverse + addressed_uniforms(key(batch.stream, "copies"), address, node)).long()
     if learnt is None:
-        return _Level(node, row, mine, sigma, taken, drawn, copies, torch.zeros_like(sigma, dtype=torch.float64))
+        return _Decisions(node, row, mine, sigma, taken, drawn, copies, torch.zeros_like(sigma, dtype=torch.float64))
     known = learnt.values(node, row).double() * batch.sign
-    return _Level(node, row, mine, sigma, taken, drawn, torch.ones_like(copies) if learnt.alone else copies, known)
+    return _Decisions(node, row, mine, sigma, taken, drawn, torch.ones_like(copies) if learnt.alone else copies, known)
 
 
-def _credit(game: Game, levels: list[_Level], payoffs: torch.Tensor, *, alone: bool) -> tuple[torch.Tensor, Visits]:
+def _credit(game: Game, levels: list[_Decisions], payoffs: torch.Tensor, *, alone: bool) -> tuple[torch.Tensor, Visits]:
     """Propagate payoffs [B] back: returns the traversals' values (float64 [B]) and the traverser's targets."""
     values = payoffs.clone()
     advantages = Visits()
@@ -196,7 +196,7 @@ def _credit(game: Game, levels: list[_Level], payoffs: torch.Tensor, *, alone: b
     return values, advantages
 
 
-def _steps(batch: _Batch, levels: list[_Level], payoffs: torch.Tensor, iteration: int) -> Samples:
+def _steps(batch: _Batch, levels: list[_Decisions], payoffs: torch.Tensor, iteration: int) -> Samples:
     """The steps of all histories, in the form of `history_cards`: targets are to player 0, NaN for other actions."""
     traced = payoffs.clone()
     visits = Visits()
@@ -226,7 +226,7 @@ def history_cards(deals: Deals) -> torch.Tensor:
 
 
 def _repeated(
-    level: _Level, where: torch.Tensor, target: torch.Tensor
+    level: _Decisions, where: torch.Tensor, target: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """The decisions of a level `where` [M] with their targets [M, A], each repeated by its number of copies."""
     places = where.nonzero()[:, 0]
