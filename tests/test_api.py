@@ -166,7 +166,7 @@ def test_values_of_other_types_are_sentences(what: str) -> None:
     "value", ["x", [], {}, object(), np.zeros(3), float("nan")], ids=lambda value: type(value).__name__
 )
 def test_what_is_no_number_is_a_sentence(value: Any) -> None:
-    for name in ("pot", "stacks", "rake", "cap", "gap", "iterations", "threads", "min_bet"):
+    for name in ("pot", "stacks", "rake", "cap", "exploitability", "iterations", "threads", "min_bet"):
         with pytest.raises(ConfigError):
             solve_spot(**(SPOT | {name: value}))
     for name in ("seed", "threads", "hands", "boards"):

@@ -32,7 +32,7 @@ class Workload:
     agent: str = "hulh"  # plays limit hold'em
     #: round, iterations, threads of a subgame, how many
     decisions: tuple[tuple[int, int, int, int], ...] = ((3, 60, 1, 40), (3, 100, 1, 40), (2, 40, 1, 6), (2, 30, 2, 6))
-    gaps: tuple[float, ...] = (0.005, 0.001)  # of the pot, at which a spot's time is noted
+    gains: tuple[float, ...] = (0.005, 0.001)  # of the pot, both players' added, at which a spot's time is noted
     spots: tuple[tuple[str, str], ...] = (
         ("Qs 7h 2c 9d 4s", "river 33 75 150, raise 100, allin"),
         ("Qs 7h 2c 9d", "turn 33 75 150, river 33 75 150, raise 100, allin"),
@@ -103,24 +103,24 @@ def _spots(say: Say, size: Workload) -> list[dict[str, Any]]:
     everything = ",".join(_all_hands())
     rows = []
     for board, sizes in size.spots:
-        progress: list[tuple[float, int, float]] = []  # seconds, iterations, gap
+        progress: list[tuple[float, int, float]] = []  # seconds, iterations, exploitability
         start = time.perf_counter()
         solution = solve_spot(
             board, sizes, pot=size.pot, stacks=size.stacks, dealer=everything, big_blind=everything,
-            gap=1000 * min(size.gaps) * size.pot, threads=size.threads,
+            exploitability=50 * min(size.gains), threads=size.threads,
             on_progress=partial(_note, progress, start),
         )  # fmt: skip
         reached = {}
-        for share in size.gaps:
-            seconds, iterations, gap = next(row for row in progress if row[2] <= 1000 * share * size.pot)
-            reached[str(share)] = {"seconds": seconds, "iterations": iterations, "gap_mbb": gap}
+        for share in size.gains:
+            seconds, iterations, now = next(row for row in progress if row[2] <= 50 * share)
+            reached[str(share)] = {"seconds": seconds, "iterations": iterations, "exploitability_percent": now}
             say(f"{board}, {sizes}: {share:.1%} of the pot after {iterations} iterations, {seconds:.1f} s")
         rows.append({"board": board, "sizes": sizes, "bytes": solution.bytes, "reached": reached})
     return rows
 
 
-def _note(progress: list[tuple[float, int, float]], start: float, iterations: int, gap: float) -> None:
-    progress.append((time.perf_counter() - start, iterations, gap))
+def _note(progress: list[tuple[float, int, float]], start: float, iterations: int, now: float) -> None:
+    progress.append((time.perf_counter() - start, iterations, now))
 
 
 def _all_hands() -> list[str]:

@@ -29,7 +29,7 @@ from deepcfr.config import (
 )
 from deepcfr.core.errors import ConfigError, GameError, NoPolicy
 from deepcfr.core.types import Doubles
-from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES, default_config
+from deepcfr.defaults import SPOT_EXPLOITABILITY, SPOT_ITERATIONS, SPOT_SIZES, default_config
 from deepcfr.game.cards import cards_text
 from deepcfr.game.presets import build_game, load_source
 from deepcfr.measure.exploitability import Exploitability
@@ -43,7 +43,7 @@ from deepcfr.run.build import build_solver, make_game
 from deepcfr.run.costs import cost_notes
 from deepcfr.run.players import load_players
 from deepcfr.search.spot import Solution, Spot
-from deepcfr.search.spot_solver import OnGap, SpotSolver, check_limits, memory_for_spots
+from deepcfr.search.spot_solver import OnIteration, SpotSolver, check_limits, memory_for_spots
 from deepcfr.solve.base import Record, Solver
 
 if TYPE_CHECKING:
@@ -267,26 +267,28 @@ def solve_spot(
     cap: float | None = None,
     min_bet: float = 0.0,
     aggressor: str | None = None,
-    gap: float | str = SPOT_GAP,
+    exploitability: float | str = SPOT_EXPLOITABILITY,
     iterations: int = SPOT_ITERATIONS,
     locks: Sequence[dict[str, Any]] = (),
     threads: int = 2,
-    on_progress: OnGap | None = None,
+    on_progress: OnIteration | None = None,
 ) -> Solution:
-    """Solve a spot of hold'em, as `deepcfr spot` does, to a gap or a number of iterations.
+    """Solve a spot of hold'em, as `deepcfr spot` does, to an exploitability or a number of iterations.
 
-    The gap is in thousandths of the spot's unit, or a percentage of the pot such as "0.5%", both players' gains added.
+    The exploitability is in percent of the pot, the mean gain of both players' best responses in the spot.
     Pot, stacks, `cap` and `min_bet` are in any unit, such as big blinds or chips; ranges and sizes are texts, for example
     `solve_spot("Qs 7h 2c 9d 4s", pot=10, stacks=95, dealer="22+,A2s+", big_blind="55+,KQo:0.5")`. What is not given is as
     `agent` has it after the betting `line`. The house takes `rake` percent of the final pot from its winner, at most `cap`;
-    the game is then not zero-sum, CFR need not converge, and the gap says how near to an equilibrium the result is. No bet
-    is below `min_bet`; `aggressor` is the player (dealer or big blind) who bet last on the street before, for donk bets.
+    the game is then not zero-sum, CFR need not converge, and the exploitability says how near the result is. No bet is
+    below `min_bet`; `aggressor` is the player (dealer or big blind) who bet last on the street before, for donk bets.
     Warns of what is solved otherwise than given. Raises ConfigError for mistakes, and GameError if the spot needs more
     than half of the memory that is free.
     """
-    check_limits(gap, iterations, threads)
+    check_limits(exploitability, iterations, threads)
     if on_progress is not None and not callable(on_progress):
-        raise ConfigError(f"on_progress must be a function of the iterations and the gap, but is {on_progress!r}.")
+        raise ConfigError(
+            f"on_progress must be a function of iterations and exploitability, but is {on_progress!r}."
+        )
     policy = None if agent is None else _policy_of(agent)
     spot = Spot.parse(
         _text("board", board),
@@ -304,7 +306,7 @@ def solve_spot(
     )
     for note in spot.notes:
         warnings.warn(note, stacklevel=2)
-    return SpotSolver(spot, memory_for_spots(), threads, locks).solve(gap, iterations, on_progress)
+    return SpotSolver(spot, memory_for_spots(), threads, locks).solve(exploitability, iterations, on_progress)
 
 
 def _policy_of(agent: Agent | Policy) -> Policy:

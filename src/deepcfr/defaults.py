@@ -26,7 +26,7 @@ Size = Literal["tiny", "small", "large"]
 _MOST = {"tiny": 3_000, "small": 20_000_000}
 
 SPOT_SIZES = "flop 75, turn 75, river 75, raise 100, allin"  # bets of `deepcfr spot`
-SPOT_GAP = 10.0  # thousandths of the unit of the pot
+SPOT_EXPLOITABILITY = 0.05  # percent of the pot
 SPOT_ITERATIONS = 2_000
 
 

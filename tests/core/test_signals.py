@@ -23,7 +23,7 @@ RIVER = (
     "AA,QQ",
     "--big-blind",
     "KK,22",
-    "--gap",
+    "--exploitability",
     0,
 )
 

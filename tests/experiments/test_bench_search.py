@@ -7,14 +7,14 @@ from experiments.bench.search import Workload, bench_search
 TINY = Workload(
     agent="leduc",
     decisions=((1, 3, 1, 2), (0, 2, 2, 1)),
-    gaps=(10.0, 5.0),
+    gains=(10.0, 5.0),
     spots=(("Qs 7h 2c 9d 4s", "river 75"),),
     stacks=20.0,
     threads=1,
 )
 
 
-def test_decisions_of_both_rounds_and_spots_to_each_gap() -> None:
+def test_decisions_of_both_rounds_and_spots_to_each_goal() -> None:
     said: list[str] = []
     facts = bench_search(0, said.append, TINY)
     rows = {(row["round"], row["kind"]): row for row in facts["decisions"]}
@@ -26,6 +26,6 @@ def test_decisions_of_both_rounds_and_spots_to_each_gap() -> None:
     (spot,) = facts["spots"]
     loose, sharp = spot["reached"]["10.0"], spot["reached"]["5.0"]
     assert loose["iterations"] <= sharp["iterations"]
-    assert loose["gap_mbb"] <= 100_000
-    assert sharp["gap_mbb"] <= 50_000
+    assert loose["exploitability_percent"] <= 500
+    assert sharp["exploitability_percent"] <= 250
     assert len(said) == 6

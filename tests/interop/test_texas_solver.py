@@ -43,7 +43,7 @@ def test_a_file_is_the_spot_that_it_describes() -> None:
     found = read_parameters("\ufeff" + FILE.replace("\n", "\r\n"))
     assert (found["board"], found["pot"], found["stacks"]) == ("Ks,8h,3d,2c", 20, 90)
     assert (found["dealer"], found["big_blind"]) == ("KK,AKs:0.5", "88,A3s")
-    assert (found["gap"], found["iterations"], found["dump"]) == ("1%", 40, "turn.json")
+    assert (found["exploitability"], found["iterations"], found["dump"]) == ("0.5%", 40, "turn.json")
     sizes = Sizes.parse(found["sizes"])
     assert (sizes.cap, sizes.threshold) == (3, 80)
     bets = {
@@ -67,7 +67,7 @@ def test_without_sizes_there_is_all_in_alone_as_in_the_console_program() -> None
     found = read_parameters("set_pot 10")
     which = Spot.parse("Ks8h3d2cTs", found["sizes"], pot=10, stacks=10, dealer="KK", big_blind="88")
     assert which.betting.tree.num_decisions == 4
-    assert ("gap" in found, found["iterations"]) == (False, 100)
+    assert ("exploitability" in found, found["iterations"]) == (False, 100)
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_the_rest_of_an_equilibrium_is_found_again_from_its_own_ranges() -> None
     inside = subgame(LEDUC, SampledBoards(LEDUC).rounds, board, np.array([0]))
     solver = SubgameSolver(inside, np.ones((2, 1, len(board))))
     solver.run(400)
-    assert 1000 * solver.gap()[0] == pytest.approx(nash_conv(whole.average_policy()), rel=0.2)
+    assert 1000 * solver.nash_conv()[0] == pytest.approx(nash_conv(whole.average_policy()), rel=0.2)
 
 
 def test_the_plain_policy_is_asked_once_for_the_board_of_a_subgame(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,8 +43,8 @@ def spot(board: str, dealer: str, first: str, sizes: str, pot: float = 10, stack
     return Spot(parse_board(board), pot, stacks, (parse_range(dealer), parse_range(first)), Sizes.parse(sizes), **more)
 
 
-def solved(which: Spot, gap: float = 1.0, iterations: int = 3_000) -> Solution:
-    return SpotSolver(which, 1e9).solve(gap, iterations)
+def solved(which: Spot, exploitability: float = 0.005, iterations: int = 3_000) -> Solution:
+    return SpotSolver(which, 1e9).solve(exploitability, iterations)
 
 
 @pytest.mark.parametrize("percent", [50, 100])
@@ -60,7 +60,7 @@ def test_a_polar_range_bets_and_is_called_as_worked_out_by_hand(percent: int) ->
     share = 10 * (value + bluffs) / (value + air)
     assert found.values == pytest.approx((10 - share, share), abs=2e-3)
     assert found.equities == pytest.approx((10 * air / 7, 10 * value / 7))
-    assert solved(found.spot, 100).iterations < found.iterations  # the gap ends it
+    assert solved(found.spot, 0.5).iterations < found.iterations  # the goal ends it
     kings = found.holes[:, 0] // 4 == 11
     np.testing.assert_allclose(found.hand_values[1, kings], 10 + size * 10 / (10 + size), atol=0.05)
 
@@ -116,7 +116,7 @@ def test_a_rake_is_taken_from_the_winner_as_worked_out_by_hand(
 ) -> None:
     """A bet of the pot into a pot of 10: the winner pays rake on the final pot of 10 or of 30."""
     ranges = parse_range(POLAR[0]), parse_range(POLAR[1])
-    found = solved(Spot(parse_board(RIVER), 10, 10, ranges, Sizes.parse("river 100"), rake, cap), 0.5)
+    found = solved(Spot(parse_board(RIVER), 10, 10, ranges, Sizes.parse("river 100"), rake, cap), 0.0025)
     small, large = taken
     value, air = 3, 4
     bluffing = 10 / (30 - large)  # share of bluffs in all bets: a caller wins 30 less rake with them, and pays 10
@@ -132,7 +132,7 @@ def test_a_rake_is_taken_from_the_winner_as_worked_out_by_hand(
 
 def test_a_tie_costs_each_player_half_of_the_rake() -> None:
     found = solved(
-        Spot(parse_board("As Ks Qs Js Ts"), 10, 10, (parse_range("22"), parse_range("33")), Sizes({}), 10), 1
+        Spot(parse_board("As Ks Qs Js Ts"), 10, 10, (parse_range("22"), parse_range("33")), Sizes({}), 10), 0.005
     )
     assert found.values == pytest.approx((4.5, 4.5))
 
@@ -140,7 +140,7 @@ def test_a_tie_costs_each_player_half_of_the_rake() -> None:
 def test_decisions_have_the_pot_and_the_values_and_equities_of_the_ranges_that_get_there() -> None:
     """Equities are counted river by river; values of both ranges add up to the pot."""
     board, texts = "Qs 7h 2c 9d", ("QQ,T8s,A5o:0.5", "77,AQs,JTs")
-    found = solved(spot(board, *texts, "turn 75, river 75, allin"), 200, 20)
+    found = solved(spot(board, *texts, "turn 75, river 75, allin"), 1.0, 20)
     pairs, won = _met_and_won(found, board)
     bets = {"bet 7.5": (17.5, 7.5), "bet 7.5, all-in": (27.5, 2.5), "all-in": (20, 10)}
     pots = {"": (10, 0), "check": (10, 0)} | bets | {f"check, {line}": amounts for line, amounts in bets.items()}
@@ -169,7 +169,7 @@ def test_decisions_have_the_pot_and_the_values_and_equities_of_the_ranges_that_g
         np.testing.assert_allclose(decision.hand_values[decision.player, held], mixed[held], atol=1e-6)
     assert lines.keys() == pots.keys()
     assert found.equities == pytest.approx([10 * share for share in lines[""].range_equities or ()])
-    assert found.gap > 0
+    assert found.exploitability > 0
 
 
 def _met_and_won(found: Solution, board: str) -> tuple[np.ndarray, np.ndarray]:
@@ -195,7 +195,7 @@ def test_merging_suits_changes_nothing() -> None:
     assert (merged.game.suits, apart.game.suits) == ("canonical", "raw")
     one, other = merged.solve(0, 40), apart.solve(0, 40)
     assert one.values == pytest.approx(other.values, abs=2e-3)
-    assert one.gap == pytest.approx(other.gap, rel=0.05)
+    assert one.exploitability == pytest.approx(other.exploitability, rel=0.05)
 
 
 def test_sizes_make_the_betting() -> None:
@@ -215,7 +215,7 @@ def test_sizes_make_the_betting() -> None:
 @pytest.mark.parametrize("pot", [1e-6, 0.01, 1, 100, 60_000, 20_000_000])
 def test_a_spot_is_the_same_in_any_unit(pot: float) -> None:
     """A bet of half the pot: half a bluff for a value bet, so both of three hands bet, and two of three call."""
-    found = solved(spot("2s 2h 2d 3c 3d", "KK", "AA,QQ", "river 50", pot, 5 * pot), pot)
+    found = solved(spot("2s 2h 2d 3c 3d", "KK", "AA,QQ", "river 50", pot, 5 * pot), 0.05)
     assert found.values == pytest.approx((pot / 3, 2 * pot / 3), rel=1e-3)
     bet, facing = found.decisions[0], found.decisions[2]
     assert bet.actions[1].startswith("bet ")
@@ -406,7 +406,9 @@ def test_progress_can_stop_a_solution() -> None:
     assert found.iterations == 20
 
 
-@pytest.mark.parametrize("limit, sentence", [("gap", "gap must be at least 0"), ("threads", "at least 1 thread")])
+@pytest.mark.parametrize(
+    "limit, sentence", [("exploitability", "exploitability must be at least 0"), ("threads", "at least 1 thread")]
+)
 def test_limits_of_the_work_are_checked_before_it_begins(limit: str, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         solve_spot("no board", **{limit: -1})  # type: ignore[arg-type]
@@ -482,7 +484,7 @@ ARGUMENTS = (
 def test_the_command_prints_and_writes_the_solution(tmp_path: Path) -> None:
     path = tmp_path / "spot.json"
     shown = deepcfr(*ARGUMENTS, "--out", path).out
-    assert " of 10, both players added" in shown
+    assert " of 10 in the mean" in shown
     assert "mbb" not in shown
     assert "big blind: check" in shown
     stored = json.loads(path.read_text())
@@ -491,7 +493,7 @@ def test_the_command_prints_and_writes_the_solution(tmp_path: Path) -> None:
     assert list(first["frequencies"]) == ["check", "all-in"]
     assert len(first["hands"]) == 7
     assert first["hands"]["KhKd"][1] > 0.99
-    assert stored["gap_mbb"] <= 10
+    assert stored["exploitability_percent"] <= 0.05
     assert stored["hand_values"]["dealer"]["AdAc"] < 10
     facts = deepcfr(*ARGUMENTS, "--json", "--iterations", 3).json
     assert facts["iterations"] == 3
@@ -524,8 +526,8 @@ def test_the_command_prints_and_writes_the_solution(tmp_path: Path) -> None:
     for text in ("[", "[" * 100_000):
         lock.write_text(text)
         assert "is not JSON" in problem(deepcfr(*ARGUMENTS, "--lock", lock))
-    assert "The gap must be at least 0" in problem(deepcfr(*ARGUMENTS, "--gap", -1))
-    assert deepcfr(*ARGUMENTS, "--json", "--gap", "0.5%").json["gap_mbb"] <= 50
+    assert "The exploitability must be at least 0" in problem(deepcfr(*ARGUMENTS, "--exploitability", -1))
+    assert deepcfr(*ARGUMENTS, "--json", "--exploitability", "0.25%").json["exploitability_percent"] <= 0.25
 
 
 def test_a_file_that_cannot_be_written_is_refused_before_the_work_begins(
@@ -567,29 +569,29 @@ def test_a_locked_decision_is_played_and_the_rest_adapts() -> None:
     for bluffs, call in ((1.0, 1.0), (0.1, 0.0)):
         hands = {name: [0.0, 1.0] for name in ("KhKd", "KdKs", "KsKh")}  # the higher card need not be the first one
         hands |= {f"4{suit}3{suit}": [1 - bluffs, bluffs] for suit in "cdhs"}
-        found = SpotSolver(which, 1e9, locks=[{"line": "", "hands": hands}]).solve(0.5, 2_000)
+        found = SpotSolver(which, 1e9, locks=[{"line": "", "hands": hands}]).solve(0.0025, 2_000)
         at = {decision.line: decision for decision in found.decisions}
         assert at["all-in"].frequencies()["call"] == pytest.approx(call, abs=0.02)
         assert at[""].frequencies()["all-in"] == pytest.approx((3 + 4 * bluffs) / 7, abs=1e-6)
-        assert 0 <= found.gap <= 0.5
+        assert 0 <= found.exploitability <= 0.0025
     lock = {"line": "", "frequencies": {"check": 0.25, "all-in": 0.75}}
     with pytest.raises(ConfigError, match="'' is locked twice"):
         SpotSolver(which, 1e9, locks=[lock, lock])
-    everyone = SpotSolver(which, 1e9, locks=[lock | {"player": "big blind"}]).solve(1, 500)
+    everyone = SpotSolver(which, 1e9, locks=[lock | {"player": "big blind"}]).solve(0.005, 500)
     np.testing.assert_allclose(everyone.decisions[0].strategy[everyone.decisions[0].reach > 0, 1], 0.75, atol=1e-6)
 
 
 def test_a_single_hand_is_locked_and_the_others_are_solved() -> None:
     """Of three value hands one checks, so the others can be joined by 2 * 10 / 20 bluffs only."""
     lock = {"line": "", "hands": {"KsKd": [1.0, 0.0]}}
-    found = SpotSolver(spot(RIVER, *POLAR, "river 100"), 1e9, locks=[lock]).solve(0.5, 10_000)
+    found = SpotSolver(spot(RIVER, *POLAR, "river 100"), 1e9, locks=[lock]).solve(0.0025, 10_000)
     first, facing = (next(d for d in found.decisions if d.line == line) for line in ("", "all-in"))
     played = found.facts()["decisions"][0]["hands"]
     assert played["KsKd"] == pytest.approx([1, 0], abs=1e-4)
     assert played["KsKh"] == pytest.approx([0, 1], abs=0.01)
     assert first.frequencies()["all-in"] == pytest.approx((2 + 1) / 7, abs=5e-3)
     assert facing.frequencies()["call"] == pytest.approx(1 / 2, abs=1e-2)
-    assert 0 <= found.gap <= 0.5  # best responses follow the lock, but only with the hand that is locked
+    assert 0 <= found.exploitability <= 0.0025  # best responses follow the lock, but only with the hand that is locked
 
 
 @pytest.mark.parametrize(
@@ -643,14 +645,14 @@ def test_a_hand_that_no_opposing_hand_is_possible_with_is_left_out(seed: int) ->
 def test_frequencies_are_those_of_deals_that_are_possible(
     board: str, dealer: str, first: str, sizes: str, line: str, shares: dict[str, float]
 ) -> None:
-    found = solved(spot(board, dealer, first, sizes), 1.0)
+    found = solved(spot(board, dealer, first, sizes), 0.005)
     decision = next(decision for decision in found.decisions if decision.line == line)
     assert decision.frequencies() == pytest.approx(shares, abs=2e-3)
 
 
 def test_frequencies_are_means_over_the_pairs_of_hands_that_get_there() -> None:
     """Each decision by its definition: a sum over all pairs of hands without a common card."""
-    found = solved(spot(RIVER, "QQ,T8s:0.3,A5o", "77,AQs:0.5,QJs,T9s", "river 75, raise 100", stacks=40), 20.0)
+    found = solved(spot(RIVER, "QQ,T8s:0.3,A5o", "77,AQs:0.5,QJs,T9s", "river 75, raise 100", stacks=40), 0.1)
     apart = (found.holes[:, None, :, None] != found.holes[None, :, None, :]).all((2, 3))
     reach = {"": np.stack(found.spot.ranges)[:, hand_rows(found.holes)]}
     for decision in found.decisions:
@@ -668,40 +670,37 @@ def test_frequencies_are_means_over_the_pairs_of_hands_that_get_there() -> None:
             reach[", ".join(filter(None, [decision.line, action]))] = after
 
 
-def test_exploitability_is_half_the_gap_in_percent_of_the_pot() -> None:
-    found = solved(spot(RIVER, *POLAR, "river 50", pot=20), 30.0)
-    assert found.gap > 0
-    assert found.exploitability_percent == pytest.approx(100 * (found.gap / 1000) / 20 / 2)
-    assert found.facts()["exploitability_percent"] == found.exploitability_percent
-    assert f"exploitability {found.exploitability_percent:.3g}%" in found.describe()
+def test_exploitability_is_said_in_percent_of_the_pot() -> None:
+    found = solved(spot(RIVER, *POLAR, "river 50", pot=20), 0.075)
+    assert 0 < found.exploitability <= 0.075
+    assert found.facts()["exploitability_percent"] == found.exploitability
+    assert f"exploitability {found.exploitability:.3g}%" in found.describe()
 
 
-@pytest.mark.parametrize("gap, goal", [(3, 3), ("3", 3), ("0.5%", 100), (" .05 %", 10), ("0%", 0)])
-def test_a_gap_is_in_thousandths_or_a_percentage_of_the_pot(gap: float | str, goal: float) -> None:
-    assert goal_of(gap, 20) == pytest.approx(goal)
+@pytest.mark.parametrize("given, goal", [(3, 3), ("3", 3), ("0.5%", 0.5), (" .05 %", 0.05), ("0%", 0)])
+def test_a_goal_is_a_percentage_of_the_pot(given: float | str, goal: float) -> None:
+    assert goal_of(given) == pytest.approx(goal)
 
 
-@pytest.mark.parametrize("gap", ["", "%", "half", "1 mbb", "5%%", -1, "-1%", "nan", "inf", "1e400%"])
-def test_what_is_no_gap_is_a_sentence(gap: float | str) -> None:
-    with pytest.raises(ConfigError, match=r"The gap must be at least 0|neither a number of thousandths"):
-        goal_of(gap, 20)
+@pytest.mark.parametrize("given", ["", "%", "half", "1 mbb", "5%%", -1, "-1%", "nan", "inf", "1e400%"])
+def test_what_is_no_goal_is_a_sentence(given: float | str) -> None:
+    with pytest.raises(ConfigError, match=r"The exploitability must be at least 0|is no percentage of the pot"):
+        goal_of(given)
 
 
-def test_a_goal_that_was_not_reached_is_named_with_what_was_reached() -> None:
+def test_a_goal_that_was_not_reached_is_named() -> None:
     which = spot(RIVER, *POLAR, "river 50", pot=20)
-    short = SpotSolver(which, 1e9).solve("0.0001%", 20)
-    assert short.goal == pytest.approx(0.02)
-    reached_instead = f"(exploitability of 5e-05%), was not reached: it is {short.gap / 1000:.3g}"
-    assert f"the goal, a gain of 0.00002 {reached_instead}" in short.describe()
-    assert short.facts()["goal_mbb"] == short.goal
-    reached = SpotSolver(which, 1e9).solve("1%", 2_000)
-    assert reached.gap_percent <= 1
+    short = SpotSolver(which, 1e9).solve("0.00005%", 20)
+    assert short.facts()["goal_percent"] == short.goal == 0.00005
+    assert "the goal, an exploitability of 5e-05% of the pot, was not reached" in short.describe()
+    reached = SpotSolver(which, 1e9).solve("0.5%", 2_000)
+    assert reached.exploitability <= 0.5
     assert "goal" not in reached.describe()
 
 
 def test_rare_actions_keep_their_shares_in_json() -> None:
     """Six places of every probability and value; shares still sum to 1."""
-    found = solved(spot(RIVER, *POLAR, "river 50, allin"), 100.0)
+    found = solved(spot(RIVER, *POLAR, "river 50, allin"), 0.5)
     first = found.decisions[0]
     shares, value = [2.4e-5 / 7, 1.1e-5, 0], 7.123456
     shares[2] = 1 - sum(shares)
@@ -722,7 +721,7 @@ def test_rare_actions_keep_their_shares_in_json() -> None:
 
 
 def test_no_number_is_minus_zero() -> None:
-    found = solved(spot(RIVER, "AA", "43s", "river 50"), 1.0)
+    found = solved(spot(RIVER, "AA", "43s", "river 50"), 0.005)
     small = replace(found, values=(10 + 1e-9, -1e-9), equities=(10.0, -0.0))
     assert "-0.000" not in small.describe()
     assert "big blind: 0.000 of the pot; 0.000 if both check to the end" in small.describe()
@@ -757,22 +756,22 @@ def test_tables_in_16_bits_solve_what_does_not_fit_in_32() -> None:
         for solver in (SubgameSolver(inside, small._reach, compact=flag) for flag in (False, True))
     )
     assert 0.5 < compact / large < 0.6
-    one, other = whole.solve(20.0, 1_000), small.solve(20.0, 1_000)
-    assert one.gap <= 20
-    assert other.gap <= 20
+    one, other = whole.solve(0.1, 1_000), small.solve(0.1, 1_000)
+    assert one.exploitability <= 0.1
+    assert other.exploitability <= 0.1
     assert other.values == pytest.approx(one.values, abs=0.02)
 
 
-def test_the_gap_is_measured_at_the_end_and_less_often_later() -> None:
+def test_exploitability_is_measured_at_the_end_and_less_often_later() -> None:
     which = spot(RIVER, "QQ,T8s,A5o", "77,AQs,JTs", "river 75, raise 100", stacks=40)
     seen: list[tuple[int, float]] = []
-    solution = SpotSolver(which, 1e9).solve(0.0, 305, lambda iterations, gap: seen.append((iterations, gap)))
+    solution = SpotSolver(which, 1e9).solve(0.0, 305, lambda iterations, now: seen.append((iterations, now)))
     assert [iterations for iterations, _ in seen] == list(range(1, 306))
-    measured = dict(reversed([(gap, iterations) for iterations, gap in seen]))  # the first report of each
-    assert sorted(measured.values()) == [1, 10, 20, 40, 80, 160]  # the first report has no gap yet
-    assert solution.gap < min(measured)
+    measured = dict(reversed([(now, iterations) for iterations, now in seen]))  # the first report of each
+    assert sorted(measured.values()) == [1, 10, 20, 40, 80, 160]  # the first report has no figure yet
+    assert solution.exploitability < min(measured)
     assert max(measured) == np.inf
-    near = max(gap for gap, iterations in measured.items() if iterations > 80)
+    near = max(now for now, iterations in measured.items() if iterations > 80)
     seen.clear()
-    assert SpotSolver(which, 1e9).solve(near, 305, lambda *now: seen.append(now)).gap <= near
+    assert SpotSolver(which, 1e9).solve(near, 305, lambda *now: seen.append(now)).exploitability <= near
     assert 80 < len(seen) <= 160  # it is measured more often when it is near

@@ -179,7 +179,7 @@ class SequenceForm:
         ("Ah 8h 5h 2c 3d", "AcAd,KcQd,9h9c", "KhQd,AcKc,9d9s,QhJh", "allin", {"pot": 1e8, "stacks": 1e8}),
         ("Ah 8h 5h 2c 3d", "AcAd,KcQd,9h9c", "KhQd,AcKc,9d9s,QhJh", "river 50", {"pot": 10, "stacks": 1e-5}),
         ("Ah 8h 5h 2c 3d", "AcAd,KcQd", "KhQd,AcKc", "", {}),
-        # all is known here, and rounding can make a gap of less than 0
+        # all is known here, and rounding can make gains of less than 0
         ("2c 2d 7h 9s Kc", "AA,QQ:0.3,T8s:0.001", "KK,4s3s,AcQc:0.001", "river 75 150, raise 60, allin", {}),
     ],
     ids=["small pot", "blockers", "rake with a cap", "by player", "huge", "hardly a stack", "no bets", "known"],
@@ -187,13 +187,13 @@ class SequenceForm:
 def test_a_river_has_the_values_of_a_linear_program(
     board: str, dealer: str, first: str, sizes: str, more: dict[str, float]
 ) -> None:
-    arguments = {"pot": 10, "stacks": 15, "gap": "0.02%", "threads": 1} | more
+    arguments = {"pot": 10, "stacks": 15, "exploitability": "0.01%", "threads": 1} | more
     found = solve_spot(board, sizes, dealer=dealer, big_blind=first, **arguments)  # type: ignore[arg-type]
     form, pot = SequenceForm(found), found.spot.pot
     won, best = form.worth()
     assert np.array(found.values) == pytest.approx(won + pot / 2, abs=1e-7 * pot)
-    assert found.gap_percent <= 0.02
-    assert found.gap / 1000 == pytest.approx((best - won).sum(), abs=1e-6 * pot)
+    assert found.exploitability <= 0.01
+    assert found.exploitability == pytest.approx(50 * (best - won).sum() / pot, abs=5e-5)
     if not found.spot.rake:
         assert found.values[0] == pytest.approx(form.value() + pot / 2, abs=3e-4 * pot)
     for decision in filter(lambda each: each.reached, found.decisions):
@@ -205,7 +205,7 @@ def test_a_river_has_the_values_of_a_linear_program(
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"board": ROYAL, "dealer": "22", "big_blind": "33", "sizes": "river 50", "gap": 0.01},
+        {"board": ROYAL, "dealer": "22", "big_blind": "33", "sizes": "river 50", "exploitability": 5e-5},
         {"board": ROYAL, "dealer": "22,33", "big_blind": "33,44"},
         {"board": ROYAL, "dealer": "22", "big_blind": "33,44", "sizes": "river 50", "rake": 5, "cap": 0.7},
         {"board": "2c 7d 9s 4c 5d", "dealer": "AsAh,KcKd", "big_blind": "AsAd,2h2d", "sizes": "river 50 100, raise 100"},
@@ -215,7 +215,7 @@ def test_a_river_has_the_values_of_a_linear_program(
     ids=["chopped", "chopped with default sizes", "chopped with rake", "pure", "mixed", "raked"],
 )  # fmt: skip
 def test_values_after_every_action_are_those_of_the_strategies_shown(arguments: dict[str, object]) -> None:
-    found = solve_spot(**({"pot": 10, "stacks": 15, "gap": 5, "iterations": 300} | arguments), threads=1)  # type: ignore[arg-type]
+    found = solve_spot(**({"pot": 10, "stacks": 15, "exploitability": 0.025, "iterations": 300} | arguments), threads=1)  # type: ignore[arg-type]
     pairs = Recursion(found)
     for decision in found.decisions:
         expected, met = pairs.values(decision.line)
@@ -231,8 +231,8 @@ def test_values_after_every_action_are_those_of_the_strategies_shown(arguments: 
 @pytest.mark.parametrize("sizes", ["river 50", "flop 75, turn 75, river 75, raise 100, allin"])
 def test_a_hand_that_shares_the_pot_calls_every_bet(sizes: str) -> None:
     """On a royal board everything but a fold is worth half the pot."""
-    found = solve_spot(ROYAL, sizes, pot=10, stacks=10, dealer="22", big_blind="33", gap=0.01)
-    assert found.gap <= 0.01
+    found = solve_spot(ROYAL, sizes, pot=10, stacks=10, dealer="22", big_blind="33", exploitability=5e-5)
+    assert found.exploitability <= 5e-5
     for decision, row in zip(found.decisions, found.facts()["decisions"], strict=True):
         for hand, values in row["values"].items():
             paid = {"fold": 0.0}
@@ -257,7 +257,7 @@ def test_a_hand_that_shares_the_pot_calls_every_bet(sizes: str) -> None:
 def test_a_pot_that_is_shared_is_checked_down_if_the_house_takes_of_bets(
     board: str, dealer: str, first: str, sizes: str
 ) -> None:
-    found = solve_spot(board, sizes, pot=10, stacks=10, dealer=dealer, big_blind=first, rake=5, gap=0.1)
+    found = solve_spot(board, sizes, pot=10, stacks=10, dealer=dealer, big_blind=first, rake=5, exploitability=5e-4)
     assert found.values == pytest.approx((4.75, 4.75), abs=1e-3)
     for line in ("", "check"):
         assert at(found, line).frequencies()["check"] == pytest.approx(1, abs=1e-3)
@@ -268,7 +268,13 @@ def test_a_pot_that_is_shared_is_checked_down_if_the_house_takes_of_bets(
 def test_a_hand_that_cannot_win_loses_no_more_than_its_bet_on_later_streets() -> None:
     """Against the nuts on the turn, a bet is lost and no more: not a call of the raise, nor a bet on the river."""
     found = solve_spot(
-        "As Ks Qs Js", "turn 50, river 50, raise 100", pot=10, stacks=40, dealer="Ts2c", big_blind="2d2h", gap=1
+        "As Ks Qs Js",
+        "turn 50, river 50, raise 100",
+        pot=10,
+        stacks=40,
+        dealer="Ts2c",
+        big_blind="2d2h",
+        exploitability=0.00125,
     )
     check, bet = values_of(found, "", "2h2d")
     assert check == pytest.approx(0, abs=1e-3)
@@ -289,7 +295,9 @@ def test_values_of_both_ranges_add_up_where_nobody_comes(
     """Strategies of few iterations are poor, so best replies on later streets must be met by the opponent too."""
     lock = {"line": "", "frequencies": {"check": 1.0, "bet 5": 0.0}}
     ranges = {"dealer": "KK,T8s", "big_blind": "QQ,54s"}
-    found = solve_spot(board, sizes, pot=10, stacks=30, iterations=3, gap=0, threads=1, locks=[lock], **ranges, **rake)  # type: ignore[arg-type]
+    found = solve_spot(
+        board, sizes, pot=10, stacks=30, iterations=3, exploitability=0, threads=1, locks=[lock], **ranges, **rake
+    )  # type: ignore[arg-type]
     assert [decision.reached for decision in found.decisions] == [True, True, False, True]
     for decision in found.decisions:
         assert decision.range_values is not None
@@ -315,7 +323,7 @@ def test_no_mean_is_given_where_card_removal_is_lost_in_rounding() -> None:
 
 
 def test_decisions_that_nobody_reaches_are_marked_in_text_and_json() -> None:
-    found = solve_spot(ROYAL, "river 50", pot=10, stacks=10, dealer="22", big_blind="33", rake=5, gap=0.01)
+    found = solve_spot(ROYAL, "river 50", pot=10, stacks=10, dealer="22", big_blind="33", rake=5, exploitability=5e-5)
     marked = {row["line"]: row["reached"] for row in found.facts(hands=False)["decisions"]}
     assert marked == {"": True, "check": True, "bet 5": False, "check, bet 5": False}
     assert found.describe().count("(nobody gets here)") == 2
@@ -353,7 +361,7 @@ def test_shares_of_a_lock_belong_to_their_actions_in_any_order() -> None:
 def test_progress_can_stop_within_an_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports come between rivers, so a stop need not wait for all of them."""
     monkeypatch.setattr(spot_solver, "_EVERY", 0.0)
-    which = {"pot": 10.0, "stacks": 10.0, "dealer": "AA", "big_blind": "KK,43s", "gap": 0.0, "threads": 1}
+    which = {"pot": 10.0, "stacks": 10.0, "dealer": "AA", "big_blind": "KK,43s", "exploitability": 0.0, "threads": 1}
     seen: list[int] = []
 
     def third_river_of_the_third_iteration(done: int, _: float) -> bool:

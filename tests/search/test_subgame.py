@@ -183,7 +183,7 @@ def test_the_value_of_a_river_is_that_of_the_linear_program(river: River) -> Non
     best = float((river.reach[1] * values[1]).sum())  # the opponent's best response is above the exact value
     assert exact == pytest.approx(program(river).solve(1, river.weights, "value") * -1, abs=1e-6)
     assert 0 <= best - exact < 2e-3 * abs(exact)
-    assert 0 <= float(solver.gap()[0]) < 2e-3
+    assert 0 <= float(solver.nash_conv()[0]) < 2e-3
 
 
 @pytest.mark.parametrize("resolver", [0, 1])
@@ -206,7 +206,7 @@ def test_the_opponent_is_held_to_what_the_linear_program_allows(
     exact = program(river).solve(resolver, river.weights, cost, known)
     reached = np.maximum(values, known).sum() if kind is Gadget else (values - known).max()
     assert -1e-6 < reached - exact < 5e-3 * max(1, abs(exact))
-    assert 0 <= float(solver.gap()[0]) < 5e-3
+    assert 0 <= float(solver.nash_conv()[0]) < 5e-3
 
 
 def test_hands_that_meet_nothing_do_not_enter() -> None:
@@ -237,7 +237,7 @@ def test_the_gap_is_a_mean_over_hands_that_can_meet() -> None:
     mean = values_at_root(inside, solver.policy().on_board, reach, [(0, False), (1, False)])
     gains = (reach[0] * (best[0] - mean[0])).sum() + gadget.gain(best[1], mean[1])
     assert gains > 0.01
-    assert solver.gap() == pytest.approx(gains)
+    assert solver.nash_conv() == pytest.approx(gains)
 
 
 def test_whole_kuhn_poker_is_worth_minus_one_eighteenth() -> None:
@@ -247,7 +247,7 @@ def test_whole_kuhn_poker_is_worth_minus_one_eighteenth() -> None:
     solver.run(2_000)
     values = values_at_root(inside, solver.policy().on_board, reach, [(0, False)])
     assert values.sum() / 6 == pytest.approx(-1 / 18, abs=1e-4)
-    assert solver.gap()[0] < 1e-3
+    assert solver.nash_conv()[0] < 1e-3
 
 
 def test_a_turn_has_the_values_of_its_rivers() -> None:

@@ -443,5 +443,5 @@ def test_a_player_that_acts_late_is_fine_tuned_from_random_weights() -> None:
 def test_targets_in_units_of_the_pot_need_a_poker_game() -> None:
     game = build_game(load_source("openspiel:kuhn_poker"))
     config = replace(BRIEF, game="openspiel:kuhn_poker", advantage=replace(ADVANTAGE, units="pots"))
-    with pytest.raises(GameError, match=r"targets in units of the pot need a poker game, and .* is not one"):
+    with pytest.raises(GameError, match=r"targets in units of the pot need a poker game, but .* is not one"):
         DeepCFR(game, config)

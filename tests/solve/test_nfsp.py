@@ -451,7 +451,7 @@ def test_a_resumed_run_is_an_uninterrupted_one(tmp_path: Path) -> None:
     train(RunFolder.open(tmp_path / "cut"), rest)
     assert observer.measured == rest.measured
     assert [iteration for iteration, _ in observer.measured] == [3, 6]
-    assert observer.saves == [2, 4, 6]
+    assert observer.saves == [1, 2, 3, 4, 5, 6]
     solvers = [RunFolder.open(tmp_path / name).load_solver(print, memories=True)[0] for name in ("whole", "cut")]
     one, other = solvers
     assert isinstance(one, NFSP)

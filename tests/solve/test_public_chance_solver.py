@@ -41,6 +41,7 @@ from deepcfr.solve.first_round import FirstRoundTable
 from deepcfr.solve.memories import HandMemories, InfosetMemories, board_bytes, panel_rows
 from deepcfr.solve.vector_cfr import VectorCFR
 from openspiel_poker import small_fhp
+from tables import tabular
 
 LEDUC = load_game("leduc")
 Tables = dict[tuple[int, ...], npt.NDArray[np.float64]]
@@ -121,17 +122,17 @@ def start_anywhere(tabular: Tabular, vector: VectorCFR) -> None:
 @pytest.mark.parametrize("rules", [PRESETS["leduc"], small_fhp(3, (1, 1), num_suits=3)], ids=["leduc", "small fhp"])
 def test_with_exact_tables_the_solver_is_linear_cfr(rules: PokerRules) -> None:
     game = PokerGame(rules)
-    tabular = Tabular(Boards(game, merge=True, keep=True))
+    exact = Tabular(Boards(game, merge=True, keep=True))
     vector = VectorCFR(game, tabular("linear-cfr", 8, precision="float64"))
-    start_anywhere(tabular, vector)
+    start_anywhere(exact, vector)
     for record in vector.iterations():
-        tabular.iterate(record.iteration)
+        exact.iterate(record.iteration)
         pairs: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
-            (tabular.current, vector.current_policy().on_board),
-            (tabular.averages, vector.average_policy().on_board),
+            (exact.current, vector.current_policy().on_board),
+            (exact.averages, vector.average_policy().on_board),
         ]
         for ours, theirs in pairs:
-            for tree, boards in zip(tabular.boards.rounds, tabular.boards.kept, strict=True):
+            for tree, boards in zip(exact.boards.rounds, exact.boards.kept, strict=True):
                 for board in boards:
                     # samples are float32, and regret matching magnifies the rounding of small differences
                     np.testing.assert_allclose(ours(tree, board), theirs(tree, board), atol=1e-4)
@@ -336,7 +337,7 @@ def test_a_panel_takes_its_hands_and_no_more_whatever_the_capacity() -> None:
     )
     assert DeepCFR.memory_bytes(LEDUC, small) == DeepCFR.memory_bytes(LEDUC, large)
     assert panel_rows(LEDUC, small.sampling) == [61, 3 * 61]
-    solver = solved(replace(small, cfr=replace(small.cfr, iterations=1), advantage=BRIEF.advantage))[0]
+    solver = solved(replace(small, iterations=1, advantage=BRIEF.advantage))[0]
     assert solver.memories.sizes() == ((180, 180), 360)
 
 

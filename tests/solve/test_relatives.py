@@ -110,8 +110,8 @@ def test_a_run_goes_on_bit_for_bit_from_its_saved_state(name: NamedSolver) -> No
     solved(again)
     for mine, other in zip(straight.advantage_networks, again.advantage_networks, strict=True):
         assert all(torch.equal(w, other.state_dict()[k]) for k, w in mine.state_dict().items())
-    assert ("values" in dict(straight._stored())) == straight.config.has_values
-    for (label, memory), (_, other) in zip(straight._stored(), again._stored(), strict=True):
+    assert ("values" in straight._stores()) == straight.config.has_values
+    for (label, memory), other in zip(straight._stores().items(), again._stores().values(), strict=True):
         assert memory.seen == other.seen
         for column, filled in memory.contents().items():
             assert torch.equal(filled.nan_to_num(7), other.contents()[column].nan_to_num(7)), (label, column)

@@ -30,9 +30,9 @@ from deepcfr.web.site import Site, open_site
 from deepcfr.web.spot_shelf import SpotShelf
 from web_site import MODELS, model, site
 
-SMALL = {  # a river whose players mix, so no number of iterations ends at a gap of 0
+SMALL = {  # a river whose players mix, so no number of iterations ends at 0
     "board": "2s 2h 2d 3c 3d", "pot": 10, "stacks": 10, "dealer": "KK", "big_blind": "AA,QQ", "sizes": "river 100",
-    "gap": 0, "iterations": 100_000,
+    "exploitability": 0, "iterations": 100_000,
 }  # fmt: skip
 
 
@@ -66,7 +66,9 @@ def test_the_server_answers_at_its_address_and_ends_at_a_signal_with_the_spot_ke
 def test_a_spot_that_is_kept_nowhere_is_told_at_the_end() -> None:
     shelf, told = SpotShelf(), []
     shelf._jobs["turn"] = Mock(problem="")
-    shelf._jobs["turn"].state.return_value = SpotState(name="turn", solved=False, iterations=3, gap_mbb=None)
+    shelf._jobs["turn"].state.return_value = SpotState(
+        name="turn", solved=False, iterations=3, exploitability_percent=None
+    )
     end_spots(shelf, told.append)
     assert told == ["The spot 'turn' is not solved and nothing of it is kept: --spots FOLDER keeps what was found."]
 

@@ -40,7 +40,9 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Site:
     dealer = "22+,A2s+,KTs+,QTs+,ATo+,KJo+"
     for name, big_blind in (("turn", "22-TT,A2s-AJs,K9s+,QTs+,JTs,T9s,98s,AJo,KQo"), ("wide", "22+,A2s+,K2s+,A8o+")):
         sizes = "turn 75, river 75"
-        found = solve_spot("Qs 7h 2c 9d", sizes, pot=6, stacks=20, dealer=dealer, big_blind=big_blind, gap=100)
+        found = solve_spot(
+            "Qs 7h 2c 9d", sizes, pot=6, stacks=20, dealer=dealer, big_blind=big_blind, exploitability=0.8
+        )
         runs.spots._spots[name] = SpotFacts.model_validate(found.facts())
     warm_up(runs)
     return runs

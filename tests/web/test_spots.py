@@ -30,7 +30,7 @@ from web_site import agent, client
 RIVER = "2c 2d 7h 9s Kc"
 WISH: dict[str, Any] = {
     "board": RIVER, "pot": 10, "stacks": 40, "dealer": "AA,AQs:0.5", "big_blind": "KK,4s3s,4h3h", "sizes": "river 50 100",
-    "gap": 20, "name": "polar",
+    "exploitability": 0.1, "name": "polar",
 }  # fmt: skip
 MINUTE = 60
 
@@ -189,7 +189,7 @@ def test_each_decision_has_its_pot_its_price_and_both_ranges(
 ) -> None:
     """After a bet of half the pot the dealer pays a half into three halves, so it needs 25 % equity."""
     texts = {name: WISH[name] for name in ("board", "dealer", "big_blind", "sizes")}
-    found = solve_spot(**texts, pot=pot, stacks=4 * pot, gap=0, iterations=50)
+    found = solve_spot(**texts, pot=pot, stacks=4 * pot, exploitability=0, iterations=50)
     (tmp_path / "sized.json").write_text(json.dumps(found.facts()))
     client = visitor(open_site((), "own", pytest.fail, spots=tmp_path))
     page = client.get(f"/spots/sized?line=bet {half}&cell=AA").text
@@ -357,7 +357,7 @@ def test_a_file_without_hands_or_with_impossible_shares_is_refused(
 @pytest.mark.parametrize(
     "change, sentence",
     [
-        (lambda facts: facts.update(gap_mbb=-1), "body.gap_mbb"),
+        (lambda facts: facts.update(exploitability_percent=-1), "body.exploitability_percent"),
         (lambda facts: facts.update(iterations=-1), "body.iterations"),
         (
             lambda facts: facts["decisions"][1].update(line="chek"),
@@ -408,11 +408,11 @@ def test_spots_wait_for_their_turn_and_can_be_stopped(somebody: TestClient) -> N
     long = WISH | {
         "board": "2c 2d 7h 9s",
         "sizes": "turn 50, river 50",
-        "gap": 0,
+        "exploitability": 0,
         "iterations": 100_000,
         "name": "long",
     }
-    assert somebody.post("/api/spots", json=long).json()["gap_mbb"] is None
+    assert somebody.post("/api/spots", json=long).json()["exploitability_percent"] is None
     page = somebody.get("/spots/long").text
     assert "data-wait" in page
     assert "of at most 100000" in page
@@ -465,7 +465,7 @@ def test_the_grid_of_a_range(somebody: TestClient) -> None:
         ({"dealer": "KcKd"}, 400, "no hand that is possible"),
         ({"agent": "nobody"}, 404, "no run named 'nobody'"),
         ({"sizes": "river x"}, 400, "needs percentages"),
-        ({"gap": -1}, 422, "body.gap"),
+        ({"exploitability": -1}, 422, "body.exploitability"),
         ({"iterations": 0}, 422, "body.iterations"),
         ({"locks": [{"line": "bet"}]}, 400, "no decision after 'bet'"),
         ({"locks": [{"line": "", "player": "dealer"}]}, 400, "the big blind acts, not 'dealer'"),
@@ -716,20 +716,21 @@ class Slow:
     def describe(self) -> str:
         return "small"
 
-    def solve(self, gap: float, iterations: int, on_progress: Callable[[int, float], bool]) -> None:  # noqa: ARG002
+    def solve(self, goal: float, iterations: int, on_progress: Callable[[int, float], bool]) -> None:  # noqa: ARG002
         on_progress(3, float("inf"))
         self.shown.set()
         self.over.wait(MINUTE)
         raise ConfigError("Enough.")
 
 
-def test_a_gap_that_was_not_measured_yet_is_not_shown_and_a_stop_is_answered_at_once() -> None:
+def test_a_figure_that_was_not_measured_yet_is_not_shown_and_a_stop_is_answered_at_once() -> None:
     slow, site = Slow(), open_site((), "own", pytest.fail)
     name = site.spots.start("slow", slow, 1.0, 10)  # type: ignore[arg-type]
     assert slow.shown.wait(MINUTE)
     job = site.spots.find(name)
     assert isinstance(job, SolveJob)
-    assert (job.state(name).iterations, job.state(name).gap_mbb, job.state(name).seconds_left) == (3, None, None)
+    state = job.state(name)
+    assert (state.iterations, state.exploitability_percent, state.seconds_left) == (3, None, None)
     somebody = visitor(site)
     assert "Stopping…" not in somebody.get("/spots/slow").text
     assert somebody.post("/api/spots/slow/stop").json()["stopping"]
@@ -738,11 +739,11 @@ def test_a_gap_that_was_not_measured_yet_is_not_shown_and_a_stop_is_answered_at_
 
 
 def test_the_time_that_is_left_is_estimated_by_the_square_of_the_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A gap four times the goal after 10 iterations needs 20."""
+    """An exploitability four times the goal after 10 iterations needs 20."""
     monkeypatch.setattr("deepcfr.web.spot_shelf.time", SimpleNamespace(monotonic=lambda: 105.0))
-    job = SolveJob(Slow(), "small", gap=10.0, iterations=1_000, began=100.0)  # type: ignore[arg-type]
+    job = SolveJob(Slow(), "small", goal=0.05, iterations=1_000, began=100.0)  # type: ignore[arg-type]
     for done, most, left in ((10, 1_000, 5), (15, 1_000, 5 / 3), (15, 18, 1)):
         job.iterations = most
-        job.progress(done, 40.0)
+        job.progress(done, 0.2)
         state = job.state("a")
         assert (state.seconds, state.seconds_left, state.exploitability_percent) == (5, pytest.approx(left), 0.2)

@@ -32,7 +32,7 @@ MAIN_OPTIONS: Mapping[str, tuple[str, ...]] = {
         "config", "solver", "minutes", "json", "settings.seed", "settings.iterations", "settings.solve.abstraction",
         "settings.evaluation.every", "settings.runtime.threads",
     ),
-    "spot": ("board", "pot", "stacks", "dealer", "big_blind", "sizes", "gap", "out", "threads", "json"),
+    "spot": ("board", "pot", "stacks", "dealer", "big_blind", "sizes", "exploitability", "out", "threads", "json"),
     "match": ("boards", "hands", "seed", "policy", "threads", "json"),
     "tournament": ("styles", "against_first", "boards", "hands", "seed", "policy", "threads", "json"),
     "lbr": ("boards", "rounds", "hands", "seed", "policy", "threads", "json"),

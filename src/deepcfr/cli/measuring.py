@@ -91,7 +91,7 @@ def spot_command(command: SpotQuery) -> None:
 
     if command.from_file:
         command = _with_parameters(command, command.from_file)
-    check_limits(command.gap, command.iterations, command.threads)
+    check_limits(command.exploitability, command.iterations, command.threads)
     if command.board is None:
         raise ConfigError("A spot needs a board: give --board, or --from-file.")
     if command.out and command.out.exists():
@@ -116,11 +116,9 @@ def spot_command(command: SpotQuery) -> None:
     console.print(solver.describe())
     with progress_of("iterations", console) as update:
         solution = solver.solve(
-            command.gap,
+            command.exploitability,
             command.iterations,
-            lambda done, gap: update(
-                done, command.iterations, f"exploitability {gap / (20 * spot.pot):.3g}% of the pot"
-            ),
+            lambda done, now: update(done, command.iterations, f"exploitability {now:.3g}% of the pot"),
         )
     if command.json:
         print_json(solution.facts(hands=False))

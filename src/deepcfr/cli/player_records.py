@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from tyro.conf import Positional, arg
 
 from deepcfr.config import PolicyName, SearchConfig
-from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES
+from deepcfr.defaults import SPOT_EXPLOITABILITY, SPOT_ITERATIONS, SPOT_SIZES
 
 Address = Annotated[str, arg(metavar="HOST")]
 Boards = Annotated[int | Literal["all"] | None, arg(metavar="N|all")]
@@ -90,9 +90,8 @@ class SpotQuery:
     min_bet: float = 0.0  # the smallest bet that is allowed; 0 for any
     #: who bet last on the street before, for donk bets; with --from as in --line
     aggressor: Literal["dealer", "big blind"] | None = None
-    #: stop when best responses gain at most so much, both players added: thousandths of the unit of the pot, or percent
-    #: of the pot such as 0.5%
-    gap: str = f"{SPOT_GAP:g}"
+    #: stop when the players' best responses gain at most so much in the mean, in percent of the pot
+    exploitability: str = f"{SPOT_EXPLOITABILITY:g}%"
     iterations: int = SPOT_ITERATIONS  # stop after so many iterations in any case; Ctrl-C stops earlier
     #: a JSON file with a list of decisions in the form of --out, which are played as written: the line, and the frequencies
     #: of all hands or the probabilities of each; the rest is solved

@@ -39,7 +39,7 @@ def read_parameters(text: str) -> dict[str, Any]:
         elif name == "set_allin_threshold":
             threshold = _number(where, value)
         elif name == "set_accuracy":  # percent of the pot, the mean of both players' gains
-            found["gap"] = f"{2 * _number(where, value):g}%"
+            found["exploitability"] = f"{_number(where, value):g}%"
         elif name == "set_max_iteration":
             found["iterations"] = int(_number(where, value))
         elif name in _NUMBERS:

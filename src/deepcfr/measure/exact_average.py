@@ -68,7 +68,7 @@ def draw_infosets(solved: RangePolicy, game: PokerGame, count: int, stream: int,
         drawn, before = _systematic(_infoset_chance(play, chance, scratch).ravel() * (count / total), before)
         drawn = drawn[: count - memory.seen]  # rounding may draw one too many
         if len(drawn):
-            memory.add(_infosets(play, drawn, game, suits), key(stream, "node", number))
+            memory.add(_infosets(play, drawn, game, suits), key(stream, "slot", number))
     return memory
 
 

@@ -267,8 +267,8 @@ class Solution:
 
     spot: Spot
     iterations: int
-    goal: float  # the gap at which it stops
-    gap: float  # thousandths of the unit: gains of both players by best responses in the spot, added
+    goal: float  # the exploitability at which it stops
+    exploitability: float  # percent of the pot: the mean gain of both players' best responses in the spot
     # each player's share of the pot after rake, in the mean over both ranges; without rake they add up to the pot
     values: tuple[float, float]
     equities: tuple[float, float]  # share of the pot if both check to the end
@@ -281,31 +281,19 @@ class Solution:
     locks: tuple[dict[str, Any], ...]  # decisions that were played as given
 
     @property
-    def gap_percent(self) -> float:
-        """The gap in percent of the pot."""
-        return self.gap / (10 * self.spot.pot)
-
-    @property
     def places(self) -> int:
         """The decimal places of amounts: six, and more in a pot below 1."""
         return _PLACES + max(0, -floor(log10(self.spot.pot)))
 
-    @property
-    def exploitability_percent(self) -> float:
-        """Half the gap, the mean gain of both players' best responses, in percent of the pot."""
-        return self.gap_percent / 2
-
     def describe(self) -> str:
-        """The solution as text: gap, values, and the frequencies of the first decisions."""
+        """The solution as text: exploitability, values, and the frequencies of the first decisions."""
         stop = f"{self.iterations} iterations, {self.seconds:.1f} s"
         lines = [
-            f"exploitability {self.exploitability_percent:.3g}% of the pot ({stop}): best responses gain "
-            f"{amount_text(self.gap / 1000, 3)} of {amount_text(self.spot.pot)}, both players added"
+            f"exploitability {self.exploitability:.3g}% of the pot ({stop}): best responses gain "
+            f"{amount_text(self.exploitability * self.spot.pot / 100, 3)} of {amount_text(self.spot.pot)} in the mean"
         ]
-        if 0 < self.goal < self.gap:
-            goal, found = (amount_text(gap / 1000, 3) for gap in (self.goal, self.gap))
-            percent = f"exploitability of {self.goal / (20 * self.spot.pot):.3g}%"
-            lines.append(f"the goal, a gain of {goal} ({percent}), was not reached: it is {found}")
+        if 0 < self.goal < self.exploitability:
+            lines.append(f"the goal, an exploitability of {self.goal:.3g}% of the pot, was not reached")
         for player in PLAYERS:
             value, equity = self.values[player], self.equities[player]
             places = self.places - 3
@@ -347,9 +335,8 @@ class Solution:
             "pot": self.spot.pot,
             "stacks": self.spot.stacks,
             "iterations": self.iterations,
-            "goal_mbb": self.goal,
-            "gap_mbb": self.gap,
-            "exploitability_percent": self.exploitability_percent,
+            "goal_percent": self.goal,
+            "exploitability_percent": self.exploitability,
             "seconds": self.seconds,
             "bytes": self.bytes,
             "values": dict(zip(NAMES, self.values, strict=True)),

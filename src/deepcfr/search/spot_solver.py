@@ -1,4 +1,4 @@
-"""Solve spots of hold'em to an exact gap, with decisions that are locked, and say what was found."""
+"""Solve spots of hold'em to an exact exploitability, with decisions that are locked, and say what was found."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ from deepcfr.search.subgame import (
     values_at_root,
 )
 
-OnGap = Callable[[int, float], bool | None]
-"""(iterations so far, newest gap in thousandths of the unit) after every iteration, and about every second within one
+OnIteration = Callable[[int, float], bool | None]
+"""(iterations so far, newest exploitability in percent of the pot) after every iteration, and about every second within one
 on a flop or a turn; it answers True to stop there."""
 
 # best responses of both players, and what their strategies are worth
 _WORTH: RootAims = [(0, True), (1, True), (0, IF_ABSENT), (1, IF_ABSENT)]
 _LOST = 1e-6  # of the weight of all pairs of hands, by which the sum over those whose values are known may differ
 _EVERY = 0.5  # seconds between reports within an iteration
-_FIRST = 10  # iterations until the gap is measured for the first time
-_MOST_GROWTH = 2.0  # of the iterations from one measurement of the gap, which takes as long as three, to the next
+_FIRST = 10  # iterations until the exploitability is measured for the first time
+_MOST_GROWTH = 2.0  # of the iterations from one measurement, which takes as long as three, to the next
 
 
 def memory_for_spots() -> float:
@@ -55,26 +55,26 @@ def memory_for_spots() -> float:
     return inf if usable is None else usable / 2
 
 
-def goal_of(gap: float | str, pot: float) -> float:
-    """Return a gap in thousandths of the unit of the pot, from such a number or a percentage of the pot such as `0.5%`.
+def goal_of(exploitability: float | str) -> float:
+    """Return an exploitability in percent of the pot, from a number or a text such as `0.5%`.
 
     Raises ConfigError for anything else, and below 0.
     """
-    text = str(gap).strip()
+    text = str(exploitability).strip()
     try:
         number = float(text.removesuffix("%"))
     except ValueError:
         raise ConfigError(
-            f"The gap {gap!r} is neither a number of thousandths of the unit nor a percentage of the pot such as 0.5%."
+            f"The exploitability {exploitability!r} is no percentage of the pot such as 0.5 or 0.5%."
         ) from None
     if not 0 <= number < inf:
-        raise ConfigError(f"The gap must be at least 0 and finite, but is {text}.")
-    return 10 * number * pot if text.endswith("%") else number
+        raise ConfigError(f"The exploitability must be at least 0 and finite, but is {text}.")
+    return number
 
 
-def check_limits(gap: float | str, iterations: int, threads: int) -> None:
-    """Raise ConfigError for a gap that `goal_of` refuses, and for less than one iteration or thread."""
-    goal_of(gap, 1.0)
+def check_limits(exploitability: float | str, iterations: int, threads: int) -> None:
+    """Raise ConfigError for an exploitability that `goal_of` refuses, and for less than one iteration or thread."""
+    goal_of(exploitability)
     for name, value in (("iteration", iterations), ("thread", threads)):
         if not isinstance(value, Integral) or value < 1:
             raise ConfigError(f"A spot needs at least 1 {name}, but {value!r} are given.")
@@ -144,12 +144,12 @@ class SpotSolver:
             + "".join(f"\n{note}" for note in self.spot.notes)
         )
 
-    def solve(self, gap: float | str, iterations: int, on_progress: OnGap | None = None) -> Solution:
-        """Iterate until the gap is at most `gap`, as in `goal_of`, or so many `iterations`, or Ctrl-C.
+    def solve(self, exploitability: float | str, iterations: int, on_progress: OnIteration | None = None) -> Solution:
+        """Iterate to an exploitability as in `goal_of`, or so many `iterations`, or Ctrl-C.
 
         Raises ConfigError if `on_progress` ends it before the first iteration is done.
         """
-        start, goal = time.perf_counter(), goal_of(gap, self.spot.pot)
+        start, goal = time.perf_counter(), goal_of(exploitability)
         board, reach = self._board, self._reach
         inside = subgame(self.game, self._rounds, board, np.array([0]))
         tree = inside.rounds[self.spot.round]
@@ -181,7 +181,7 @@ class SpotSolver:
                     solver.run(1, on_board)
                     if solver.iteration >= due:
                         values = worth(solver.played, solver.locked, on_board)
-                        now = max(1000 * float(solver.gap(values[:, tree.roots])[0]), 0.0)  # rounding may leave less
+                        now = self._percent(solver, values[:, tree.roots])
                         # it falls a little slower than 1 / t^2, so it does not reach its goal sooner
                         growth = min(_MOST_GROWTH, (now / goal) ** 0.5) if goal > 0 else _MOST_GROWTH
                         due = growth * solver.iteration
@@ -219,7 +219,7 @@ class SpotSolver:
             spot=self.spot,
             iterations=solver.iteration,
             goal=goal,
-            gap=max(1000 * float(solver.gap(values[:, tree.roots])[0]), 0.0),
+            exploitability=self._percent(solver, values[:, tree.roots]),
             values=first.range_values,
             equities=(first.range_equities[0] * self.spot.unraked, first.range_equities[1] * self.spot.unraked),
             seconds=time.perf_counter() - start,
@@ -230,6 +230,10 @@ class SpotSolver:
             decisions=decisions,
             locks=self._given,
         )
+
+    def _percent(self, solver: SubgameSolver, values: Doubles) -> float:
+        """The exploitability in percent of the pot."""
+        return max(100 * float(solver.nash_conv(values)[0]) / (2 * self.spot.pot), 0.0)  # rounding may leave less
 
     def _locked(self, tree: RoundTree, locks: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Doubles]]:
         """The nodes that are locked, with their strategies [actions, U]."""

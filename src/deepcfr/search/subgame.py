@@ -42,7 +42,7 @@ RootAims = Sequence[tuple[int, bool | Bools | Literal["if absent"]]]
 _TIED = 1e-9  # of the largest payoff; actions whose values differ by less are equally good
 _TREMBLE = 1e-7  # the least probability of an action while learning
 # Iterations after which what nobody comes to any more is scaled down. After later ones it would also scale down what
-# keeps the opponent from coming, and the gap of a river rose tenfold (after 512 iterations).
+# keeps the opponent from coming, and the exploitability of a river rose tenfold (after 512 iterations).
 _FADES = (8, 32)
 _RARE = 0.01  # most probability, times the number of actions, that counts as left over from early iterations
 _BYTES_OF_BOARD = 80  # upper bound, for every hand
@@ -265,7 +265,7 @@ class SubgameSolver:
     """CFR in a subgame with `reach` [2, X, U] of both players at its round roots; `run` goes on from the state it has.
 
     With an `gadget` the opponent's reach is not given but chosen by it in every iteration. Passes are in 32 bits, the
-    gap is in 64. The tables of all boards after the first one are in 16 bits if `compact`.
+    NashConv is in 64. The tables of all boards after the first one are in 16 bits if `compact`.
 
     If `trembling`, both players take every action at least once in ten million times while they learn, so they learn to
     play where the opponent, or they themselves, do not come. What early iterations learnt there would outweigh that for
@@ -373,13 +373,13 @@ class SubgameSolver:
         ]
         return np.where((learnt[0] & learnt[1])[tree.edge_node], self.policy().on_board(tree, board), otherwise)
 
-    def gap(self, values: Doubles | None = None) -> Doubles:
+    def nash_conv(self, values: Doubles | None = None) -> Doubles:
         """The gains of both players by best responses, added, at each round root, [X].
 
         `values` [4, X, U] are best responses and means of the players, as in `EVERYTHING`, by default those of the
         average strategy.
 
-        It is 0 in an equilibrium of the game that is solved, which begins with the opponent's choice if there is an
+        It is 0 in an equilibrium of the game that is solved, which begins with the opponent's choice if there is a
         gadget. Best responses follow what is locked. In the game's unit, a mean over pairs of hands by their reach
         (with a gadget the resolver's only).
         """

@@ -250,8 +250,8 @@ class HistoryCollector:
                 traversals=count,
                 nodes_touched=found.nodes_touched,
                 evaluated=int(decisions.sum()),
-                advantages=[Batch(advantages, stream("advantage node", first))],
-                strategies=[Batch(strategies, stream("strategy node", first))],
+                advantages=[Batch(advantages, stream("advantage slot", first))],
+                strategies=[Batch(strategies, stream("strategy slot", first))],
                 first_round=for_table,
                 histories=found.histories,
             )
@@ -415,7 +415,7 @@ class BoardCollector:
 
     def _batch(self, found: HandSamples | Samples, kind: int, t: int, traverser: int, round_: int) -> Batch:
         """One round's samples; `kind` is 0 for advantages and 1 for strategies."""
-        return Batch(found, self._stream("node", t, traverser, round_) + kind, round_)
+        return Batch(found, self._stream("slot", t, traverser, round_) + kind, round_)
 
     def _stream(self, *purpose: str | int) -> int:
         return key(self._config.seed, *purpose)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from math import floor, log10
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, model_validator
 
-from deepcfr.core.errors import ConfigError
-from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES
-from deepcfr.search.spot_solver import goal_of
+from deepcfr.defaults import SPOT_EXPLOITABILITY, SPOT_ITERATIONS, SPOT_SIZES
 
 Probabilities = dict[str, float]
 Number = Annotated[StrictInt, Field(ge=0, le=2**53)]
@@ -154,24 +152,10 @@ class SpotWish(_Request):
     cap: float | None = Field(None, description="most of the rake, in the unit of the pot")
     min_bet: float = Field(0.0, description="the smallest bet that is allowed, in the unit of the pot; 0 for any")
     aggressor: Seat | None = Field(None, description="who bet last on the street before, for donk bets")
-    gap: float | str = Field(
-        SPOT_GAP, description="stop at this gap, in thousandths of the unit of the pot or in percent of it such as 0.5%"
-    )
-    exploitability: float | None = Field(
-        None, ge=0, description="stop at half such a gap, in percent of the pot; it takes the place of `gap`"
-    )
+    exploitability: float = Field(SPOT_EXPLOITABILITY, ge=0, description="stop there, in percent of the pot")
     iterations: int = Field(SPOT_ITERATIONS, ge=1, le=100_000)
     locks: list[SpotLock] = Field([], description="decisions that are played as given, as in `deepcfr spot --lock`")
     name: str = Field("", max_length=100)
-
-    @field_validator("gap")
-    @classmethod
-    def _goal(cls, gap: float | str) -> float | str:
-        try:
-            goal_of(gap, 1.0)
-        except ConfigError as error:
-            raise ValueError(str(error)) from error
-        return gap
 
 
 class NewName(_Request):
@@ -186,11 +170,10 @@ class SpotState(BaseModel):
     name: str
     solved: bool
     iterations: int
-    gap_mbb: float | None = Field(description="in thousandths of the unit of the pot")
-    exploitability_percent: float | None = Field(default=None, description="half the gap, in percent of the pot")
+    exploitability_percent: float | None = Field(description="the mean gain of both players' best responses")
     waits: int = Field(default=0, description="its place among the spots that wait; 0 if it is being solved, or was")
     seconds: float = Field(default=0.0, description="how long it has been solved")
-    seconds_left: float | None = Field(default=None, description="estimate; null before the gap was measured")
+    seconds_left: float | None = Field(default=None, description="estimate; null before exploitability was measured")
     stopping: bool = False
     problem: str = ""
 
@@ -249,9 +232,8 @@ class SpotFacts(BaseModel):
     aggressor: Seat | None = None
     notes: list[str] = Field([], description="sentences on what was solved otherwise than given")
     iterations: int = Field(ge=0)
-    goal_mbb: float | None = Field(None, ge=0, description="the gap to stop at, in thousandths of the unit of the pot")
-    gap_mbb: float = Field(ge=0, description="in thousandths of the unit of the pot")
-    exploitability_percent: float = Field(0.0, ge=0, description="half the gap in percent of the pot")
+    goal_percent: float | None = Field(None, ge=0, description="the exploitability to stop at")
+    exploitability_percent: float = Field(ge=0, description="the mean gain of both players' best responses")
     seconds: float = Field(ge=0)
     bytes: int = Field(ge=0)
     values: Annotated[dict[Seat, float], Field(min_length=2)] = Field(description="each player's share of the pot")
@@ -267,7 +249,6 @@ class SpotFacts(BaseModel):
             raise ValueError("the first decision is not the one before all actions")
         if any(self.hand_values[seat].keys() != self.hand_equities[seat].keys() for seat in self.hand_values):
             raise ValueError("hands with a value and hands with an equity differ")
-        self.exploitability_percent = self.exploitability_percent or self.gap_mbb / (20 * self.pot)
         return self
 
     @property

@@ -31,10 +31,10 @@ class SolveJob:
 
     solver: SpotSolver
     size: str  # in words
-    gap: float  # the one to stop at, in thousandths of the spot's unit
+    goal: float  # the exploitability to stop at, in percent of the pot
     iterations: int  # the most
     done: int = 0
-    now: float | None = None  # the newest gap
+    now: float | None = None  # the newest exploitability
     measured: int = 0  # the iteration that has it
     began: float | None = None  # on the clock `time.monotonic`; None of a spot that waits
     problem: str = ""
@@ -45,16 +45,11 @@ class SolveJob:
         """Whether it is not being solved yet."""
         return self.began is None and not self.problem
 
-    @property
-    def percent(self) -> float:
-        """The exploitability, in percent of the pot, that equals a gap of one thousandth of the spot's unit."""
-        return 1 / (20 * self.solver.spot.pot)
-
-    def progress(self, done: int, gap: float) -> bool:
+    def progress(self, done: int, now: float) -> bool:
         """Note how far it is; whether to stop there."""
         self.done = done
-        if isfinite(gap) and gap != self.now:
-            self.now, self.measured = gap, done
+        if isfinite(now) and now != self.now:
+            self.now, self.measured = now, done
         return self.stopped
 
     def state(self, name: str, waits: int = 0) -> SpotState:
@@ -64,8 +59,7 @@ class SolveJob:
             name=name,
             solved=False,
             iterations=self.done,
-            gap_mbb=self.now,
-            exploitability_percent=None if self.now is None else self.now * self.percent,
+            exploitability_percent=self.now,
             waits=waits,
             seconds=seconds,
             seconds_left=self._left(seconds),
@@ -74,10 +68,10 @@ class SolveJob:
         )
 
     def _left(self, seconds: float) -> float | None:
-        """An estimate of the seconds that are left, if the gap falls as 1 / t^2; None before it was measured."""
+        """An estimate of the seconds that are left, if exploitability falls as 1 / t^2; None before it was measured."""
         if self.now is None or not self.done:
             return None
-        needed = self.measured * (self.now / self.gap) ** 0.5 if self.gap > 0 else self.iterations
+        needed = self.measured * (self.now / self.goal) ** 0.5 if self.goal > 0 else self.iterations
         return max(min(needed, self.iterations) - self.done, 0) * seconds / self.done
 
 
@@ -146,7 +140,7 @@ class SpotShelf:
     def _is_file(self, name: str, suffix: str) -> bool:
         return bool(suffix and self.folder and (self.folder / (name + suffix)).exists())
 
-    def start(self, wanted: str, solver: SpotSolver, gap: float, iterations: int) -> str:
+    def start(self, wanted: str, solver: SpotSolver, goal: float, iterations: int) -> str:
         """Solve a spot in the background, when those before it are solved, and return its name.
 
         Raises ConfigError if there are too many spots, and GameError if this one has too many decisions.
@@ -159,7 +153,7 @@ class SpotShelf:
         with self._lock:
             self.require_room()
             name = self._unused(wanted, _SUFFIX)
-            self._jobs[name] = SolveJob(solver, solver.describe(), gap, iterations)
+            self._jobs[name] = SolveJob(solver, solver.describe(), goal, iterations)
         self._begin_next()
         return name
 
@@ -227,7 +221,7 @@ class SpotShelf:
 
     def _solve(self, name: str, job: SolveJob) -> None:
         try:
-            facts = SpotFacts.model_validate(job.solver.solve(job.gap, job.iterations, job.progress).facts())
+            facts = SpotFacts.model_validate(job.solver.solve(job.goal, job.iterations, job.progress).facts())
             with self._lock:
                 self._keep(name, facts)
                 del self._jobs[name]

@@ -20,7 +20,7 @@ from deepcfr.game.rules import PokerRules
 from deepcfr.search.spot import SPOT_TEXTS, Spot, parse_board
 from deepcfr.search.spot_ranges import HOLDEM, hand_rows, is_holdem, kind_texts, kind_weights, parse_range
 from deepcfr.search.spot_sizes import amount_text
-from deepcfr.search.spot_solver import SpotSolver, goal_of, memory_for_spots
+from deepcfr.search.spot_solver import SpotSolver, memory_for_spots
 from deepcfr.web import schema
 from deepcfr.web.play import PROBLEMS, Form
 from deepcfr.web.ranges import grid_labels
@@ -67,8 +67,7 @@ def solve(site: Site, wish: schema.SpotWish) -> str:
     """Begin to solve a spot, or let it wait for its turn, and return its name. Raises what its parts raise for mistakes."""
     site.spots.require_room()
     solver = solver_of(site, wish)
-    gap = wish.gap if wish.exploitability is None else f"{2 * wish.exploitability}%"
-    return site.spots.start(wish.name or wish.board, solver, goal_of(gap, solver.spot.pot), wish.iterations)
+    return site.spots.start(wish.name or wish.board, solver, wish.exploitability, wish.iterations)
 
 
 def solved(shelf: SpotShelf, name: str) -> schema.SpotFacts:
@@ -84,7 +83,7 @@ def state_of(shelf: SpotShelf, name: str) -> schema.SpotState:
     found = shelf.find(name)
     if isinstance(found, SolveJob):
         return found.state(name, shelf.place(found))
-    kept = {"iterations", "gap_mbb", "exploitability_percent", "seconds"}
+    kept = {"iterations", "exploitability_percent", "seconds"}
     return schema.SpotState(name=name, solved=True, **solved(shelf, name).model_dump(include=kept))
 
 
