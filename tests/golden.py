@@ -39,7 +39,7 @@ _SHORT = "--sampling.traversals 60 --memory.advantage-capacity 2000 --memory.str
 _FIT = "--advantage.steps 20 --average.steps 40"
 _BOARDS = "--iterations 3 --advantage.steps 20 --average.steps 40"
 _MCCFR = "solve leduc --solver mccfr --runtime.threads 1"  # several have no fixed order of updates
-_RIVER = '--board "2h 7d 9s Tc Jd" --pot 10 --stacks 30 --sizes "river 50 100, raise 60, allin" --gap 0.2%'
+_RIVER = '--board "2h 7d 9s Tc Jd" --pot 10 --stacks 30 --sizes "river 50 100, raise 60, allin" --exploitability 0.1%'
 _WIDE = '--dealer "22+,A2s+,KTs+,QTs+,ATo+,KQo" --big-blind "TT-22,A9s-A2s,KJs,QJs,T9s,AJo-A9o"'
 COMMANDS = (
     # Exact NashConv of the shipped agents, and what stands for it where the game is too large
@@ -89,8 +89,8 @@ COMMANDS = (
     f"spot {_RIVER} {_WIDE}",
     f"spot {_RIVER} {_WIDE} --rake 5 --cap 2",
     'spot --board "2c 7d 9s 4c 5d" --pot 10 --stacks 10 --dealer AsAh,KcKd --big-blind AsAd --sizes allin',
-    f'spot --board "2h 7d 9s Tc" --pot 10 --stacks 20 {_WIDE} --sizes "turn 75, river 75, allin" --gap 1%',
-    'spot --board "2h 7d 9s" --pot 10 --stacks 10 --dealer "AA,KK,AKs" --big-blind "QQ,JJ,A9s" --sizes "allin" --gap 1%',
+    f'spot --board "2h 7d 9s Tc" --pot 10 --stacks 20 {_WIDE} --sizes "turn 75, river 75, allin" --exploitability 0.5%',
+    'spot --board "2h 7d 9s" --pot 10 --stacks 10 --dealer "AA,KK,AKs" --big-blind "QQ,JJ,A9s" --sizes "allin" --exploitability 0.5%',
     # A match, bounds, hand histories, and a match over the ACPC protocol
     "match {models}/leduc {models}/leduc --boards all",
     "match resolve:{models}/fhp {models}/fhp --boards 2 --seed 1",
