@@ -18,7 +18,7 @@ from deepcfr.buckets.buckets import DESCRIPTION, save_abstraction
 from deepcfr.buckets.make import make_abstraction
 from deepcfr.config import RunConfig, RuntimeConfig, settings_by_name
 from deepcfr.core.errors import CheckpointError
-from deepcfr.game.bet_size_game import can_be_listed
+from deepcfr.game.bet_size_betting import can_be_listed
 from deepcfr.game.bet_sizes import BetSizeRules
 from deepcfr.game.presets import cards_of, is_poker, load_rules
 from deepcfr.measure.limits import too_many_boards

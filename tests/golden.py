@@ -90,7 +90,8 @@ COMMANDS = (
     f"spot {_RIVER} {_WIDE} --rake 5 --cap 2",
     'spot --board "2c 7d 9s 4c 5d" --pot 10 --stacks 10 --dealer AsAh,KcKd --big-blind AsAd --sizes allin',
     f'spot --board "2h 7d 9s Tc" --pot 10 --stacks 20 {_WIDE} --sizes "turn 75, river 75, allin" --exploitability 0.5%',
-    'spot --board "2h 7d 9s" --pot 10 --stacks 10 --dealer "AA,KK,AKs" --big-blind "QQ,JJ,A9s" --sizes "allin" --exploitability 0.5%',
+    'spot --board "2h 7d 9s" --pot 10 --stacks 10 --dealer "AA,KK,AKs" --big-blind "QQ,JJ,A9s" --sizes "allin" '
+    "--exploitability 0.5%",
     # A match, bounds, hand histories, and a match over the ACPC protocol
     "match {models}/leduc {models}/leduc --boards all",
     "match resolve:{models}/fhp {models}/fhp --boards 2 --seed 1",

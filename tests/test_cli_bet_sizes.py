@@ -291,7 +291,7 @@ def test_tables_of_a_small_game_with_bet_sizes_are_measured_exactly_and_searched
 def test_search_needs_no_list_of_the_whole_game(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name, spot = f"resolve:{place / 'a'}", "4c / r4 c / 2d"
     listed = deepcfr("strategy", name, spot, "--json").json["probabilities"]
-    monkeypatch.setattr("deepcfr.game.bet_size_game.can_be_listed", lambda _: False)
+    monkeypatch.setattr("deepcfr.game.bet_size_betting.can_be_listed", lambda _: False)
     stepped = deepcfr("strategy", name, spot, "--json").json["probabilities"]
     assert stepped == pytest.approx(listed, abs=1e-3)
     assert stepped != deepcfr("strategy", place / "a", spot, "--json").json["probabilities"]

@@ -9,8 +9,8 @@ from command_line import deepcfr, problem
 
 PLAIN = """
 game = "leduc"
-[cfr]
 iterations = 2
+[cfr]
 first_round = "table"
 [sampling]
 kind = "public-chance"

@@ -82,7 +82,7 @@ def test_every_public_name_is_in_the_reference(built: Path) -> None:
     shown = {name.rpartition(".")[2] for name in names}
     hidden = {"RunConfig", "load_config", "load_rules", "PokerGame"}  # settings and their files have pages of their own
     assert set(deepcfr.__all__) - hidden - shown == set()
-    assert {"api.Agent.act", "api.Ranges.strategy", "games.base.Game.step"} <= names
+    assert {"api.Agent.act", "api.Ranges.strategy", "game.base.Game.step"} <= names
 
 
 @pytest.mark.parametrize("text", ["[x](nowhere.md)", "[x](cli.md#no-such-heading)", "\n\n::: deepcfr.nothing\n"])

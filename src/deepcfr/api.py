@@ -286,9 +286,7 @@ def solve_spot(
     """
     check_limits(exploitability, iterations, threads)
     if on_progress is not None and not callable(on_progress):
-        raise ConfigError(
-            f"on_progress must be a function of iterations and exploitability, but is {on_progress!r}."
-        )
+        raise ConfigError(f"on_progress must be a function of iterations and exploitability, but is {on_progress!r}.")
     policy = None if agent is None else _policy_of(agent)
     spot = Spot.parse(
         _text("board", board),

@@ -9,6 +9,8 @@ Actions are numbers: FOLD, CALL (or check), and BET + i for size i of the round'
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +19,21 @@ import numpy.typing as npt
 from deepcfr.core.compiled import nb
 from deepcfr.core.types import TERMINAL, Ints
 from deepcfr.game.bet_sizes import MOST_SIZES, BetSizeRules
-from deepcfr.game.betting import CALL, FOLD, FOLDED, NOT_TERMINAL, SHOWDOWN
+from deepcfr.game.betting import (
+    CALL,
+    FEWER_SIZES,
+    FOLD,
+    FOLDED,
+    MOST_NODES,
+    NOT_TERMINAL,
+    SHOWDOWN,
+    BettingState,
+    PublicTree,
+    too_large,
+    unroll,
+)
 from deepcfr.game.hands import count_bits
+from deepcfr.game.rules import no_limit
 
 BET = 2  # the action of the lowest size
 # the entries of a position; HISTORY has all actions but a fold or a last call
@@ -326,3 +341,59 @@ def paths(bets: BetSizes, nodes: Ints) -> tuple[Ints, Ints, Ints]:
     for row in range(len(nodes)):
         count[row] = _find(bets, nodes[row], position, before[row], actions[row])
     return before, actions, count
+
+
+# The tree where it can be listed
+
+
+def can_be_listed(rules: BetSizeRules) -> bool:
+    """Whether the betting tree is small enough to list."""
+    bets = compile_sizes(rules)
+    return bool(count_positions(bets, first_positions(bets, 1)[0], MOST_NODES) <= MOST_NODES)
+
+
+def bet_size_tree(rules: BetSizeRules, line: Sequence[int] = ()) -> PublicTree:
+    """The public tree of a game that begins with the actions `line`.
+
+    Raises GameError for more positions than `betting.MOST_NODES`.
+    """
+    bets, deck = compile_sizes(rules), no_limit(rules.deck, rules.stack)
+
+    def after(state: BettingState) -> dict[int, BettingState]:
+        assert isinstance(state, _AtPosition)
+        place = sum(map(len, state.actions))
+        if place < len(line):
+            return {line[place]: next_position(state, line[place])}
+        legal = np.flatnonzero(legal_actions(bets, np.array(state.row)[None])[0])
+        return {action: next_position(state, action) for action in legal.tolist()}
+
+    def next_position(state: _AtPosition, action: int) -> _AtPosition:
+        row = np.array(state.row)
+        advance(bets, row, action)
+        chips = (int(row[CHIPS]), int(row[CHIPS + 1]))
+        added = float(chips[state.actor] - state.chips[state.actor])
+        actions = (*state.actions[:-1], (*state.actions[-1], added))
+        if not row[ENDED] and row[ROUND] > state.round:
+            actions = (*actions, ())
+        return _AtPosition(
+            round=int(row[ROUND]),
+            actor=int(row[ACTOR]),
+            chips=chips,
+            raises=int(row[BETS]).bit_count(),
+            actions=actions,
+            ended=int(row[ENDED]),
+            row=tuple(row.tolist()),
+        )
+
+    if not line and not can_be_listed(rules):
+        raise too_large(deck.name)
+    start = first_positions(bets, 1)[0]
+    first = _AtPosition(round=0, actor=int(start[ACTOR]), chips=deck.blinds, row=tuple(start.tolist()))
+    return unroll(first, after, deck, BET + bets.sizes.shape[1], FEWER_SIZES)
+
+
+@dataclass(frozen=True)
+class _AtPosition(BettingState):
+    """A public position with its row in the betting machine, which decides what follows."""
+
+    row: tuple[int, ...] = ()

@@ -28,8 +28,8 @@ from deepcfr.game.bet_size_betting import (
     START,
     BetSizes,
     advance,
+    bet_size_tree,
     compile_sizes,
-    count_positions,
     first_positions,
     gains,
     legal_actions,
@@ -43,7 +43,7 @@ from deepcfr.game.bet_size_betting import (
     step_all,
 )
 from deepcfr.game.bet_sizes import BetSizeRules
-from deepcfr.game.betting import FEWER_SIZES, MOST_NODES, NOT_TERMINAL, BettingState, PublicTree, too_large, unroll
+from deepcfr.game.betting import NOT_TERMINAL
 from deepcfr.game.poker import Poker, PokerGame, Suits
 from deepcfr.game.public_state import PublicState
 from deepcfr.game.rules import PokerRules, no_limit
@@ -152,59 +152,6 @@ class ExplicitPoker(BetSizePoker, PokerGame):
     def listed(self, computed: Ints) -> Ints:
         """The nodes [n] in the list for computed ones, [n]."""
         return self._order[np.searchsorted(self.computed, computed, sorter=self._order)]
-
-
-def can_be_listed(rules: BetSizeRules) -> bool:
-    """Whether the betting tree is small enough to list."""
-    bets = compile_sizes(rules)
-    return bool(count_positions(bets, first_positions(bets, 1)[0], MOST_NODES) <= MOST_NODES)
-
-
-def bet_size_tree(rules: BetSizeRules, line: Sequence[int] = ()) -> PublicTree:
-    """The public tree of a game that begins with the actions `line`.
-
-    Raises GameError for more positions than `betting.MOST_NODES`.
-    """
-    bets, deck = compile_sizes(rules), no_limit(rules.deck, rules.stack)
-
-    def after(state: BettingState) -> dict[int, BettingState]:
-        assert isinstance(state, _AtPosition)
-        place = sum(map(len, state.actions))
-        if place < len(line):
-            return {line[place]: next_position(state, line[place])}
-        legal = np.flatnonzero(legal_actions(bets, np.array(state.row)[None])[0])
-        return {action: next_position(state, action) for action in legal.tolist()}
-
-    def next_position(state: _AtPosition, action: int) -> _AtPosition:
-        row = np.array(state.row)
-        advance(bets, row, action)
-        chips = (int(row[CHIPS]), int(row[CHIPS + 1]))
-        added = float(chips[state.actor] - state.chips[state.actor])
-        actions = (*state.actions[:-1], (*state.actions[-1], added))
-        if not row[ENDED] and row[ROUND] > state.round:
-            actions = (*actions, ())
-        return _AtPosition(
-            round=int(row[ROUND]),
-            actor=int(row[ACTOR]),
-            chips=chips,
-            raises=int(row[BETS]).bit_count(),
-            actions=actions,
-            ended=int(row[ENDED]),
-            row=tuple(row.tolist()),
-        )
-
-    if not line and not can_be_listed(rules):
-        raise too_large(deck.name)
-    start = first_positions(bets, 1)[0]
-    first = _AtPosition(round=0, actor=int(start[ACTOR]), chips=deck.blinds, row=tuple(start.tolist()))
-    return unroll(first, after, deck, BET + bets.sizes.shape[1], FEWER_SIZES)
-
-
-@dataclass(frozen=True)
-class _AtPosition(BettingState):
-    """A public position with its row in the betting machine, which decides what follows."""
-
-    row: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

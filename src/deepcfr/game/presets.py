@@ -166,7 +166,7 @@ def count_histories(source: GameSource, most: float) -> float:
 def public_tree(source: PokerRules | BetSizeRules) -> PublicTree:
     """The public tree of a poker game. Raises GameError for one that is too large to list."""
     if isinstance(source, BetSizeRules):
-        from deepcfr.game.bet_size_game import bet_size_tree
+        from deepcfr.game.bet_size_betting import bet_size_tree
 
         return bet_size_tree(source)
     from deepcfr.game.betting import build_tree
@@ -190,7 +190,8 @@ def build_game(source: GameSource, suits: Suits = "canonical", device: str = "cp
     game with bet sizes that is too large to list has computed nodes.
     """
     if isinstance(source, BetSizeRules):
-        from deepcfr.game.bet_size_game import ExplicitPoker, ImplicitPoker, can_be_listed
+        from deepcfr.game.bet_size_betting import can_be_listed
+        from deepcfr.game.bet_size_game import ExplicitPoker, ImplicitPoker
 
         return (ExplicitPoker if can_be_listed(source) else ImplicitPoker)(source, suits, device)
     if isinstance(source, PokerRules):

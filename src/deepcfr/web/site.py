@@ -20,7 +20,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from deepcfr.config import DEFAULT_SEARCH, SearchConfig
 from deepcfr.core.errors import ConfigError, DeepCFRError, GameError
 from deepcfr.core.types import CardTuple, Doubles, Infosets, Say
-from deepcfr.game.bet_size_game import can_be_listed
+from deepcfr.game.bet_size_betting import can_be_listed
 from deepcfr.game.bet_sizes import BetSizeRules
 from deepcfr.game.poker import Poker, PokerGame, poker_game
 from deepcfr.play.costs import Costs
