@@ -305,7 +305,7 @@ class SelfPlay(Solver):
         return build_network(self.game.encoding, self.config.network, generator(self._stream("network", *purpose)))
 
     def _stream(self, *purpose: str | int) -> int:
-        return key(self.config.seed, self.config.solver, *purpose)
+        return key(self.config.seed, self.config.family, *purpose)
 
 
 EXPLORE = -1  # the mode of a player in a game in which it plays the first of its players, with random actions between
