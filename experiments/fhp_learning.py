@@ -1,19 +1,17 @@
 """Tables of Deep CFR on flop hold'em from records: exact NashConv with nodes, network rows, samples, time; error budgets.
 
-Rows are in experiments/results/fhp_learning.json, one for each evaluation of a run; error budgets are
-experiments/results/fhp_error_budget*.json, the output of `deepcfr error-budget RUN --json`. `python -m experiments report`
-writes README.md and docs/fhp.md with them.
+Rows are in experiments/results/fhp_learning.json, one for each evaluation of a run; the error budget is
+experiments/results/fhp_error_budget_strength.json, the output of `deepcfr error-budget RUN --json`.
+`python -m experiments report` writes README.md and docs/fhp.md with them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from math import ceil
 from pathlib import Path
 from typing import Any
 
-from experiments.filled import ROOT, filled, replaced, short, up
+from experiments.filled import ROOT, filled, replaced, up
 from experiments.pages import table
 
 Row = dict[str, Any]
@@ -22,7 +20,8 @@ RESULT = ROOT / "experiments" / "results" / "fhp_learning.json"
 BEGIN, END = "<!-- learning -->", "<!-- end of learning -->"
 BEGIN_FRONT, END_FRONT = "<!-- front -->", "<!-- end of front -->"
 BEGIN_BUDGET, END_BUDGET = "<!-- error budget -->", "<!-- end of error budget -->"
-_SAME = 0.05  # mbb/g; a network's exact NashConv on another device differs by rounding
+# Commits whose runs have the settings of today's recipes; of earlier ones the page has what compares SD-CFR.
+TODAY = ("3146fb6335", "487fd538cf", "5d0f76beda", "c712d731e4", "9cb75faf6c", "ecf61adc7a", "f7bfef72db")
 
 
 def groups(rows: list[Row]) -> dict[str, list[Row]]:
@@ -66,8 +65,6 @@ def table_row(name: str, rows: list[Row]) -> tuple[str, ...]:
         name + seeds,
         f"{rows[0]['t']}",
         most("nodes_touched", 1e6, 1),
-        most("evaluated", 1e6, 1),
-        most("sgd_samples", 1e6, 1),
         most("seconds", 60, 1),
         rows[0]["hardware"],
         figure(rows, "nash_conv"),
@@ -76,83 +73,37 @@ def table_row(name: str, rows: list[Row]) -> tuple[str, ...]:
 
 
 def learning_table(rows: list[Row]) -> list[str]:
-    """The table of results, and below it settings and hardware."""
-    head = ("setting", "t", "nodes touched, M", "network rows evaluated, M", "SGD samples, M", "minutes", "hardware",
-            "NashConv of the policy network, mbb/g", "of SD-CFR")  # fmt: skip
+    """The table of results."""
+    head = ("setting", "t", "nodes touched, M", "minutes", "hardware", "NashConv, mbb/g", "of SD-CFR")
     lines = (
         table_row(name, [row for row in group if row["t"] == t])
         for name, group in groups(rows).items()
         for t in sorted({row["t"] for row in group})
     )
-    return [*table(head, lines), *(made_by(name, group) for name, group in groups(rows).items())]
+    return list(table(head, lines))
 
 
-def made_by(name: str, group: list[Row]) -> str:
-    """The origin of the runs of a group."""
-    seeds = ", ".join(str(seed) for seed in sorted({row["seed"] for row in group}))
-    commits = " and ".join(sorted({short(row["commit"] or "unknown") for row in group}))
-    torch = " and ".join(sorted({row["torch"] for row in group}))
-    facts = [f"seed {seeds}", f"commit {commits}", f"torch {torch}"]
-    measured = [row for row in group if "sd_cfr_seconds" in row]
-    if measured:
-        slowest = max(measured, key=lambda row: row["sd_cfr_seconds"])
-        threads = "one thread" if slowest["sd_cfr_threads"] == 1 else f"{slowest['sd_cfr_threads']} threads"
-        facts.append(f"SD-CFR evaluated in {ceil(slowest['sd_cfr_seconds'])} s with {threads}")
-    return f"* {name}: `{group[-1]['command']}` ({'; '.join(facts)})"
+def shown_rows(rows: list[Row]) -> list[Row]:
+    """The rows that the page shows: the ends of today's runs, and of those of which SD-CFR was measured."""
+    last = [row for group in groups(rows).values() for row in group if row["t"] == max(one["t"] for one in group)]
+    return [row for row in last if row["commit"].startswith(TODAY) or "sd_cfr_nash_conv" in row]
 
 
-def owner(budget: dict[str, Any], rows: list[Row]) -> str:
-    """The line of the table to which a budget belongs, found by iterations and the average network's NashConv."""
-    average = next((part["nash_conv"] for part in budget["parts"] if part["name"] == "average"), None)
-    if average is None:
-        raise SystemExit("An error budget without the part 'average' cannot be told to be of a run in the table.")
-    for name, group in groups(rows).items():
-        for row in group:
-            if row["t"] == budget["iterations"] and abs(row["nash_conv"] - average) < _SAME:
-                return f"{name}, seed {row['seed']}"
-    raise SystemExit(f"No run in the table has {average:.3f} {budget['unit']} at t = {budget['iterations']}.")
-
-
-def budget_tables(budget: dict[str, Any], name: str) -> Iterator[str]:
-    """One error budget: verdict, parts, gaps, deviations."""
-    unit = budget["unit"]
-    yield from (f"**{name}, t = {budget['iterations']}.** {' '.join(budget['verdict'])}", "")
-    parts = [
-        (f"`{part['name']}`", part["meaning"], up(part["nash_conv"], 2), up(part["seconds"], 0))
-        for part in budget["parts"]
-    ]
-    missing = [(f"`{part}`", f"not measured: {reason}", "", "") for part, reason in budget["unmeasured"].items()]
-    yield from table(("part", "what it is", f"NashConv, {unit}", "seconds"), parts + missing)
-    gaps = ((gap["name"], f"`{gap['formula']}`", f"{gap['value']:.2f}") for gap in budget["gaps"])
-    yield from table(("gap", "formula", f"adds, {unit}"), gaps)
-    if budget["deviations"]:
-        head = (f"deviating from `{budget['deviating']}` only", f"gains, {unit}", "player 0", "player 1", "decisions")
-        yield from table(
-            head,
-            (
-                (one["name"], *(f"{gain:.2f}" for gain in (one["nash_conv"], *one["gains"])), str(one["decisions"]))
-                for one in budget["deviations"]
-            ),
-        )
-
-
-def recorded() -> tuple[list[Row], list[dict[str, Any]]]:
-    """The recorded rows and error budgets."""
-    rows = json.loads(RESULT.read_text(encoding="utf-8"))
-    found = sorted(RESULT.parent.glob("fhp_error_budget*.json"))
-    return rows, [json.loads(path.read_text(encoding="utf-8")) for path in found]
+def recorded() -> tuple[list[Row], dict[str, Any]]:
+    """The recorded rows, and the error budget of a run of the setting `strength`."""
+    budget = RESULT.with_name("fhp_error_budget_strength.json")
+    return json.loads(RESULT.read_text(encoding="utf-8")), json.loads(budget.read_text(encoding="utf-8"))
 
 
 def pages(docs: Path) -> dict[Path, str]:
     """The pages of records with their figures: benchmarks.md in `docs`, and fhp.md and README.md if they are there."""
-    rows, budgets = recorded()
-    shown = [line for budget in budgets for line in budget_tables(budget, owner(budget, rows))]
+    rows, budget = recorded()
     readme, page = docs.parent / "README.md", docs / "fhp.md"
     found = {docs / "benchmarks.md": filled("benchmarks")}
     for path, begin, end, lines in (
         (readme, BEGIN_FRONT, END_FRONT, filled("front").splitlines()),
-        (page, BEGIN, END, [*learning_table(rows), "", *filled("published").splitlines()]),
-        (page, BEGIN_BUDGET, END_BUDGET, shown),
+        (page, BEGIN, END, [*learning_table(shown_rows(rows)), *filled("published").splitlines()]),
+        (page, BEGIN_BUDGET, END_BUDGET, budget["verdict"]),
     ):
         if path.is_file():
             found[path] = replaced(found.get(path) or path.read_text(encoding="utf-8"), begin, end, lines)

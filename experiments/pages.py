@@ -43,14 +43,6 @@ def bullets(sentences: Iterable[str]) -> Iterator[str]:
     yield from (*items, "") if items else ()
 
 
-def not_run(studies: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """The section of studies without runs, by title and command; empty if all have runs."""
-    items = [f"{title}: `{command}`" for title, command in studies]
-    if items:
-        yield from paragraphs("## Not run")
-        yield from bullets(items)
-
-
 def sections_of(page: str) -> dict[str, list[str]]:
     """The lines of each section of a page, by its title."""
     found = (text.rstrip().split("\n") for text in page.split("\n## ")[1:])
@@ -60,11 +52,6 @@ def sections_of(page: str) -> dict[str, list[str]]:
 def command(name: str, budget: str) -> str:
     """The command that makes the runs of a study."""
     return f"python -m experiments reproduce {name} --budget {budget}"
-
-
-def joined(texts: Iterable[str]) -> str:
-    """The distinct texts, in order."""
-    return "; ".join(dict.fromkeys(texts))
 
 
 def _row(cells: Iterable[str]) -> str:
@@ -113,20 +100,6 @@ def why_missing(job: Job, complete: Callable[[RunFolder], bool] = is_complete) -
     if complete(run) and (reached >= planned.iterations or planned.runtime.minutes):
         return None
     return f"{STOPPED} {reached:,} of {planned.iterations:,}"
-
-
-def made_by(paths: Iterable[Path]) -> tuple[str, str, str]:
-    """Commands, commits and hardware of the runs in some folders, each once."""
-    made = [provenance(path) for path in paths]
-    commands, commits, hardware = zip(*made, strict=True) if made else ((), (), ())
-    return joined(f"`{text}`" for text in commands), joined(map(short_commits, commits)), joined(hardware)
-
-
-def short_commits(commits: str) -> str:
-    """Commits in ten letters each, with a mark for changes."""
-    return ", then ".join(
-        one[:10] + ("+changes" if one.endswith("+changes") else "") for one in commits.split(", then ")
-    )
 
 
 def provenance(path: Path) -> tuple[str, str, str]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from deepcfr.core.errors import ConfigError
 from deepcfr.core.files import write_atomically
+from experiments.filled import load
 from experiments.pages import paragraphs, table
 
 PAGE = "statements.md"
@@ -23,10 +24,11 @@ _UNSAID = "cannot be said"  # of a study whose runs are missing
 
 _OPENING = """# Every statement of the papers
 
-`python -m experiments report` writes this page from `experiments/statements.toml` and from the pages of the experiments,
-whose rules for verdicts are on [their page](reproduction.md). *fig2 quick 1* is the first statement of study `fig2` at its
-quick budget.
-*Out of reach* means that a test at the paper's size needs more than this project has had; the estimate says how much.
+Does what the papers say hold here? Each row has a statement, our verdict, and what we measured, with a link to the
+figures. No other page decides. **Holds** and **does not hold** need 95 % intervals that do not overlap, if runs are random
+([rules](reproduction.md)); everything else is **not shown**. *Out of reach* means that a test needs more than this project
+has had. Names such as *fig2* are studies, at their quick budget unless *paper* is added. `python -m experiments report`
+writes this page.
 """
 
 
@@ -44,9 +46,20 @@ _NOT_RUN = Judged("not shown", "", "")
 def write_statements(docs: Path) -> Path:
     """Write the page from the pages in `docs`; returns it."""
     path = docs / PAGE
-    text = "\n".join(statement_lines(tomllib.loads(LIST.read_text(encoding="utf-8"))["paper"], judged_statements(docs)))
+    judged = judged_statements(docs) | recorded_statements()
+    text = "\n".join(statement_lines(tomllib.loads(LIST.read_text(encoding="utf-8"))["paper"], judged))
     write_atomically(path, (text.rstrip("\n") + "\n").encode())
     return path
+
+
+def recorded_statements() -> dict[str, Judged]:
+    """The statements of studies that are kept as a record only, by study, budget and number, such as `lin-fig5 quick 1`."""
+    studies = {name: study for name, study in load("lin_studies.json").items() if name != "note"}
+    return {
+        f"{name} {number}": Judged(verdict, f"on {study['game']}", study["link"])
+        for name, study in studies.items()
+        for number, verdict in enumerate(study["verdicts"], start=1)
+    }
 
 
 def judged_statements(docs: Path) -> dict[str, Judged]:
@@ -72,11 +85,16 @@ def statement_lines(papers: list[dict[str, Any]], judged: dict[str, Judged]) -> 
     yield from paragraphs(_OPENING.rstrip("\n"))
     rows = [[_row(statement, judged) for statement in paper["statement"]] for paper in papers]
     worst = [min(verdicts, key=VERDICTS.index) for some in rows for verdicts, _ in some]
-    counts = (f"{worst.count(verdict)} {verdict}" for verdict in reversed(VERDICTS))
-    yield from paragraphs(f"Of {len(worst)} statements: {', '.join(counts)}.")
+    counts = [(verdict, str(worst.count(verdict))) for verdict in reversed(VERDICTS)]
+    yield from table(("verdict", "statements"), [*counts, ("all", str(len(worst)))])
     for paper, some in zip(papers, rows, strict=True):
         yield from paragraphs(f"## {paper['name']}", paper["about"])
-        yield from table(("section", "statement", "verdict", "evidence"), (cells for _, cells in some))
+        yield from table(("section", "statement", "verdict", "what we measured"), (cells for _, cells in some))
+
+
+def _short(name: str) -> str:
+    """A study's name in a link: without the number of the statement, and without the quick budget."""
+    return name.rpartition(" ")[0].removesuffix(" quick")
 
 
 def _row(statement: dict[str, Any], judged: dict[str, Judged]) -> tuple[list[str], tuple[str, ...]]:
@@ -90,8 +108,9 @@ def _row(statement: dict[str, Any], judged: dict[str, Judged]) -> tuple[list[str
         found = {name: judged.get(name, _NOT_RUN) for name in statement["judged"]}
         verdicts = [one.verdict for one in found.values()]
         words = [f"**{one.verdict}** {one.game}".rstrip() for one in found.values()]
-        links = (f"[{name}]({one.link})" if one.link else f"{name} (not run)" for name, one in found.items())
-        evidence.insert(0, ", ".join(links))
+        links = {one.link or name: (name, one.link) for name, one in reversed(found.items())}  # one for each section
+        shown = (f"[{_short(name)}]({link})" if link else f"{name} (not run)" for name, link in links.values())
+        evidence.insert(0, ", ".join(reversed(list(shown))))
     if unknown := set(verdicts) - set(VERDICTS):
         raise ConfigError(f"'{unknown.pop()}' is no verdict on '{statement['text']}': {', '.join(VERDICTS)} are.")
     return verdicts, (statement["where"], statement["text"], "; ".join(dict.fromkeys(words)), "; ".join(evidence))

@@ -1,6 +1,6 @@
 """Break the program on purpose, one line at a time, and see that a test fails: `python tests/mutants.py [WORDS]`.
 
-Every mutant is applied in a copy of the tree, and the tests named with it run there. What it prints, docs/testing.md lists.
+Every mutant is applied in a copy of the tree, and the tests named with it run there.
 WORDS choose the mutants whose descriptions contain one of them. It takes half an hour.
 """
 

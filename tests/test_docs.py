@@ -180,9 +180,7 @@ def test_blocks_that_are_marked_run(name: str, tmp_path: Path, monkeypatch: pyte
 
 
 def test_the_game_definition_is_the_game_that_the_page_says(tmp_path: Path) -> None:
-    (text,) = re.findall(
-        r"^<!-- definition -->\n```text\n(.*?)^```", text_of("docs/games.md"), re.DOTALL | re.MULTILINE
-    )
+    ((_, _, text),) = blocks_to_run(text_of("docs/games.md"))
     path = tmp_path / "my-leduc.game"
     path.write_text(text, encoding="utf-8")
     (facts,) = [

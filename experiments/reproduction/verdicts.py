@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from deepcfr.measure.intervals import student_t_95
 from experiments.intervals import Interval, contrast
 from experiments.reproduction.results import (
-    ArmResult,
     StudyResult,
     at_iteration,
     at_nodes,
@@ -101,7 +99,7 @@ def _seeds_to_part(low: Interval, high: Interval) -> str:
     scatter = sum(one.error * math.sqrt(one.count) for one in (low, high))
     for seeds in range(min(low.count, high.count) + 1, _MOST_SEEDS + 1):
         if student_t_95(seeds - 1) * scatter / math.sqrt(seeds) < apart:
-            return f"about {seeds} seeds of each would separate them if means and scatter stayed the same"
+            return f"about {seeds} seeds of each would separate"
     return f"{_MOST_SEEDS:,} seeds would not separate them"
 
 
@@ -136,8 +134,8 @@ def _judge_fewer_nodes(test: FewerNodes, result: StudyResult) -> Judgement:
     reached = sum(nodes is not None for nodes in needed)
     words = (
         f"{arm.arm.label} has {end.mean:,.1f} {result.unit} after {own:,.0f} nodes; {reached} of {len(needed)} runs of "
-        f"{than.arm.label} came down to that, after {factors[0]:,.2g} to {factors[-1]:,.2g} times as many nodes, or had "
-        f"touched so many at their ends; stated: at least {test.factor:,.0f} times"
+        f"{than.arm.label} reached that, and took or ended at {factors[0]:,.2g} to {factors[-1]:,.2g} times as many; "
+        f"stated: at least {test.factor:,.0f} times"
     )
     if min(end.count, len(needed)) < 2:
         return Judgement("not shown", f"{words}; {_ALONE}")
@@ -158,8 +156,8 @@ def _judge_levels_off(test: LevelsOff, result: StudyResult) -> Judgement:
     last = contrast((1, middle), (-1, large))
     excess = contrast((1 + 1 / test.steps, middle), (-1, large), (-1 / test.steps, small))
     words = (
-        f"{first.words}; of {test.steps} steps from {labels[0]} to {labels[1]} each gains {before} on average, the one to "
-        f"{labels[2]} {last}, which is {excess} more"
+        f"{first.words}; a step up to {labels[1]} gains {before} on average, the one to {labels[2]} {last}, which is "
+        f"{excess} more"
     )
     outcome: Outcome = "not shown"
     if excess.mean + excess.half < 0:
@@ -186,58 +184,3 @@ def _unsaid(test: Test, result: StudyResult, where: str) -> Judgement:
     empty = [result.arms[name].arm.label for name in arms_of(test) if not result.arms[name].runs]
     what = f"no finished run of {', '.join(empty)}" if empty else f"no evaluations {where}"
     return Judgement("cannot be said", what)
-
-
-def trends(statement: Statement, result: StudyResult) -> Iterator[str]:
-    """For each arm that a statement compares at the end, its change between its last two evaluations."""
-    ends = (
-        test
-        for test in statement.tests
-        if isinstance(test, NotAbove) or (isinstance(test, Below) and test.at == "the end")
-    )
-    for name in dict.fromkeys(name for test in ends for name in arms_of(test)):
-        if words := _trend(result.arms[name]):
-            yield words
-
-
-def _trend(result: ArmResult) -> str:
-    shared = (
-        set.intersection(*({point.iteration for point in run.curve} for run in result.runs.values()))
-        if result.runs
-        else set()
-    )
-    if len(shared) < 2:
-        return ""
-    before, after = sorted(shared)[-2:]
-    old, new = at_iteration(result, before), at_iteration(result, after)
-    assert old is not None
-    assert new is not None
-    return f"{result.arm.label} from {old.mean:,.1f} at {before:,} to {new.mean:,.1f} at {after:,}"
-
-
-def arm_verdict(name: str, result: StudyResult) -> str:
-    """An arm compared with the reference, in words, and the outcomes of the statements that it decides."""
-    arms = result.arms[name], result.arms[result.plan.reference]
-    own, reference = map(final, arms)
-    parts = []
-    if name == result.plan.reference:
-        parts.append("the reference")
-    elif own is None or reference is None:
-        parts.append("cannot be compared: runs are missing")
-    elif not all(arm.ended for arm in arms):
-        parts.append("not compared: runs of this arm or of the reference are not at their ends")
-    elif min(own.count, reference.count) < 2:
-        parts.append(f"no difference from the reference shown: {_ALONE}")
-    elif own.meets(reference):
-        parts.append("no difference from the reference shown: the intervals overlap")
-    else:
-        parts.append(f"{'above' if own.mean > reference.mean else 'below'} the reference, the intervals do not overlap")
-    theirs = result.arms[name].arm.published
-    if own and own.count > 1 and theirs and theirs.nash_conv and not result.study.figure:  # of the same game
-        inside = Interval(theirs.nash_conv, 0.0, 1).meets(own)
-        side = "above" if own.mean > theirs.nash_conv else "below"
-        parts.append("no difference from what is published shown" if inside else f"{side} what is published")
-    for number, statement in enumerate(result.plan.statements, start=1):
-        if name != result.plan.reference and any(name in arms_of(test) for test in statement.tests):
-            parts.append(f"statement {number} {judge_statement(statement, result).outcome}")
-    return "; ".join(parts)

@@ -1,6 +1,6 @@
 """The experiments of the papers as data."""
 
-from experiments.studies.arms import arm_config, arm_path, change_of, shared_config
+from experiments.studies.arms import arm_config, arm_path, shared_config
 from experiments.studies.plans import FIGURES, SHARED, base_arm
 from experiments.studies.records import (
     BUDGETS,
@@ -44,6 +44,5 @@ __all__ = [
     "arm_config",
     "arm_path",
     "base_arm",
-    "change_of",
     "shared_config",
 ]

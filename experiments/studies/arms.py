@@ -44,10 +44,3 @@ def nested(settings: Settings) -> dict[str, Any]:
         if value is not None:
             (table.setdefault(section, {}) if section else table)[key] = value
     return table
-
-
-def change_of(arm: Arm) -> str:
-    """The changes of an arm as text."""
-    if arm.tabular:
-        return f"solver = {arm.changes['solver']}" + (f", {arm.buckets:,} buckets" if arm.buckets else "")
-    return ", ".join(f"{key} = {value}" for key, value in arm.changes.items() if value is not None) or "none"

@@ -466,11 +466,9 @@ FIGURES: dict[StudyName, Study] = {
         ),
         Study(
             "fhp", "3 and 4", "The paper's setting on flop hold'em",
-            "External sampling, cards as dealt, 10,000 traversals, networks from scratch with Adam. Arms are compared at "
-            "iteration 20. Of those with 1,000 and 4,000 steps one run each went on, not to the paper's 450: at 0.475 ms a "
-            "step, 4,000 steps would take 31 minutes of an H100. Sums there have no fixed order, so runs do not repeat: "
-            "another one of 1,000 steps with seed 0 had 350.35 mbb/g at iteration 20 instead of 395.80, so intervals of "
-            "three seeds may be too narrow.",
+            "10,000 traversals an iteration. Arms are compared at iteration 20; of those with 1,000 and 4,000 steps one "
+            "each went on. On CUDA sums have no fixed order, so runs do not repeat: another run of 1,000 steps with seed 0 "
+            "had 350.35 mbb/g at iteration 20 instead of 395.80, so intervals of three seeds may be too narrow.",
             {"paper": _fhp_plan()}, growing=True,
         ),
         Study(

@@ -15,8 +15,8 @@ BUDGETS: tuple[Budget, ...] = get_args(Budget)
 LEAST_SEEDS = 3  # with fewer an interval is useless
 Settings = Mapping[str, Any]  # dotted keys of a configuration, such as "sampling.traversals", with their values
 
-DIGITISED = "read off the published curve"
-STATED = "stated in the text"
+DIGITISED = "curve"
+STATED = "text"
 
 
 @dataclass(frozen=True)

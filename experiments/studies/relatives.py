@@ -160,70 +160,47 @@ def _as_in_a_file(config: RunConfig) -> dict[str, Any]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in flat_settings(config).items()}
 
 
-_SMALL_GAMES = (
-    "Deep CFR is `deep-cfr+` with sums in a memory instead of a network, and SD-CFR is that with all networks kept. The "
-    "schedules of PPO, MMD and NFSP end with the iterations in *changed*, about where the time does."
-)
-
-_TRIALS = (
-    "Trials on Leduc gave PPO, MMD, NFSP and ESCHER's values their settings; RCFR has those of `deepcfr train leduc` as "
-    "far as it can, and the others those of Deep CFR."
-)
-
 RELATIVES: dict[StudyName, Study] = {
     study.name: study
     for study in (
         Study(
             "family", "", "Relatives of Deep CFR",
-            "Every method as settings of `deepcfr train leduc --solver NAME`: the same networks, 200 iterations and fits "
-            "of 100 steps. But RCFR has fits of 50 steps on all hands, and PPO, MMD and NFSP play batches of episodes, "
-            "NFSP with forty times the nodes of Deep CFR. Those that sample single histories have four times as many "
-            "traversals as external sampling and touch 1.3 times as many nodes, ESCHER 2.6 times. Ratios are to Deep CFR. "
-            f"{_TRIALS} A run takes one to thirteen minutes, but ESCHER 18 to 27, and NFSP 26 to 40 of two threads.",
+            "The settings of `deepcfr train leduc --solver NAME`: the same networks, 200 iterations, fits of 100 steps. "
+            "RCFR has fits of 50 steps on all hands. PPO, MMD and NFSP play batches of episodes, NFSP with forty times the "
+            "nodes of Deep CFR. Those that sample single histories touch 1.3 times as many nodes, ESCHER 2.6 times. "
+            "Trials on Leduc set PPO, MMD, NFSP and ESCHER's values.",
             {"quick": _family_plan()},
         ),
         Study(
             "family-leduc", "", "Relatives of Deep CFR on Leduc hold'em",
-            "Every method with the settings of `deepcfr train leduc --solver NAME` for one minute of one thread, and then "
-            f"its last fit and evaluation, beside another program. {_SMALL_GAMES} They ended after 45 to 60 s. {_TRIALS} "
-            "Seed 1 of Deep CFR and SD-CFR and seed 0 of NFSP had first run beside two other programs, with fewer "
-            "iterations and a higher NashConv, and were run again.",
+            "The settings of `deepcfr train leduc --solver NAME`, one minute of one thread and then the last fit. The "
+            "schedules of PPO, MMD and NFSP end about where the time does.",
             {"quick": _equal_time_plan("leduc", 1.0, {"ppo": 220, "mmd": 180, "nfsp": 160})},
         ),
         Study(
             "family-fhp", "", "Relatives of Deep CFR on flop hold'em",
-            "Every method with the settings of `deepcfr train fhp --solver NAME` for 17 minutes of one thread, and then "
-            "its last fit and evaluation. Evaluations before the end, of about 85 s with their fit, are part of the 17 "
-            "minutes. Deep CFR is `deep-cfr+` with sums in a memory instead of a network. For DREAM the average network is "
-            "measured, not SD-CFR's average. All but RCFR sample histories and have networks of one shape; none has hand "
-            "strength or was tuned for this game, and the schedules of PPO, MMD and NFSP end later. Seed 0 of all but RCFR "
-            "and Double Neural CFR ran side by side on one machine, and of these two on others, each beside one program. "
-            "The two best methods have three seeds; seeds 1 and 2 ran for the 96 iterations of seed 0, on two slower cores "
-            "beside other programs.",
+            "The settings of `deepcfr train fhp --solver NAME`, 17 minutes of one thread and then the last fit. For DREAM "
+            "the average network is measured, not SD-CFR's average. Nothing was tuned for this game, and the schedules of "
+            "PPO, MMD and NFSP end later than the time. The two best methods have three seeds.",
             {"quick": _equal_time_plan("fhp", 17.0, {})}, growing=True,
         ),
         Study(
             "family-search", "", "Sizes of an iteration for the relatives on a small flop hold'em",
-            "The same small search for every method: `deepcfr train fhp-mini --solver NAME` for one minute of one thread "
-            "and then the last fit and evaluation, seed 0, beside another program. The traversals, episodes or boards of "
-            "an iteration and the steps of its fits are as they are, and 0.3 and 0.1 times as many; PPO and MMD keep their "
-            "steps. PPO, MMD and NFSP did not come to the ends of their schedules, at 0.1 to less than half of them. The "
-            "table of three minutes has the size with the lowest NashConv, which for ten methods is the smallest one.",
+            "A search for every method, on one seed: `deepcfr train fhp-mini --solver NAME` for one minute of one thread. "
+            "The traversals, episodes or boards of an iteration and the steps of its fits are as they are, and 0.3 and 0.1 "
+            "times as many.",
             {"quick": _search_plan()},
         ),
         Study(
             "family-mini", "", "Relatives of Deep CFR on a small flop hold'em",
-            "Every method with the settings of `deepcfr train fhp-mini --solver NAME` for three minutes of one thread, and "
-            "then its last fit and evaluation, beside one or two other programs. An iteration has the size that was lowest "
-            f"in the search above, and SD-CFR has that of Deep CFR. {_SMALL_GAMES} They ended after 134 to 178 s, but one "
-            "of NFSP with the time, at iteration 1,218.",
+            "The settings of `deepcfr train fhp-mini --solver NAME` with the sizes that the search found, three minutes of "
+            "one thread and then the last fit. SD-CFR has the size of Deep CFR.",
             {"quick": _mini_plan()},
         ),
         Study(
             "family-kuhn", "", "Relatives of Deep CFR on Kuhn poker",
-            "Every method with the settings of `deepcfr train kuhn --solver NAME` for one minute of one thread, and then "
-            f"its last fit and evaluation, beside another program. {_SMALL_GAMES} PPO ended after 52 to 60 s, NFSP after "
-            "35 to 54 s, and MMD at 316 to 344 iterations, after 60 s. Only NFSP was tuned for this game.",
+            "The settings of `deepcfr train kuhn --solver NAME`, one minute of one thread and then the last fit. Only NFSP "
+            "was tuned for this game.",
             {"quick": _equal_time_plan("kuhn", 1.0, {"ppo": 400, "mmd": 400, "nfsp": 1_200})},
         ),
     )

@@ -13,14 +13,7 @@ from deepcfr.run.metrics import read_metrics
 from experiments.filled import filled
 from experiments.grid import Job
 from experiments.intervals import Interval, interval_of
-from experiments.pages import (
-    asked_seeds,
-    joined,
-    provenance,
-    seeds_of,
-    short_commits,
-    why_missing,
-)
+from experiments.pages import asked_seeds, seeds_of, why_missing
 from experiments.theorem1.runs import (
     BOUNDED,
     ITERATIONS,
@@ -59,7 +52,6 @@ class RegretArm:
     label: str
     seeds: int
     points: list[RegretPoint]
-    made: tuple[str, ...]  # commands, commits and hardware, each once
 
 
 @dataclass(frozen=True)
@@ -80,23 +72,17 @@ def read_theorem(root: Path, game: str) -> TheoremResult:
     facts = Constants.of(rules)
     arms, missing = [], []
     for arm in ITERATIONS:
-        runs, made = [], []
+        runs = []
         for seed in seeds:
             job = Job(arm_path(root, game, arm, seed), arm_config(game, arm, seed))
             if problem := why_missing(job, _is_measured):
                 missing.append(f"`{arm}-s{seed}`: {problem}")
             else:
                 runs.append(read_metrics(job.path / "metrics.jsonl"))
-                made.append(_made(job.path))
         if runs:
             points = [_point(arm, facts, same) for same in zip(*runs, strict=True)]
-            arms.append(RegretArm(LABELS[arm], len(runs), points, tuple(dict.fromkeys(made))))
+            arms.append(RegretArm(LABELS[arm], len(runs), points))
     return TheoremResult(rules.name, rules.milli_unit, facts, arms, missing)
-
-
-def _made(path: Path) -> str:
-    command, commit, hardware = provenance(path)
-    return f"`{command}`, {hardware}, commit {short_commits(commit)}"
 
 
 def _is_measured(run: RunFolder) -> bool:
@@ -126,16 +112,14 @@ def _facts(result: TheoremResult) -> dict[str, Any]:
     """Return what the section of a game on the page is made of."""
     facts = {"game": result.game, "unit": result.unit, "rho": RHO, "traversals": TRAVERSALS, **asdict(result.facts)}
     missing = "".join(f"Missing: {sentence}.\n\n" for sentence in result.missing)
-    made = joined(made for arm in result.arms for made in arm.made)
-    return facts | {"missing": missing, "made": made, "arms": [_arm(arm, result.unit) for arm in result.arms]}
+    return facts | {"missing": missing, "arms": [_arm(arm) for arm in result.arms]}
 
 
-def _arm(arm: RegretArm, unit: str) -> dict[str, Any]:
-    first, last = arm.points[0], arm.points[-1]
+def _arm(arm: RegretArm) -> dict[str, Any]:
+    last = arm.points[-1]
     found = {
-        "label": arm.label, "seeds": arm.seeds, "unit": unit, "held": "", "first": f"{first.iteration:,}",
-        "before": first.regret, "iteration": f"{last.iteration:,}", "regret": last.regret, "sampling": "no bound",
-        "approximation": "no bound", "ratio": "",
+        "label": arm.label, "seeds": arm.seeds, "held": "", "iteration": f"{last.iteration:,}", "regret": last.regret,
+        "sampling": "no bound", "approximation": "no bound", "ratio": "",
     }  # fmt: skip
     if last.bound is None:
         return found

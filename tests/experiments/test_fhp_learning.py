@@ -36,17 +36,15 @@ def test_of_a_seed_measured_at_two_commits_the_newest_counts() -> None:
     new = row("strength", 40, 45.0, commit="d" * 40)
     lines = learning.learning_table([*old, new])
     assert [line for line in lines if line.startswith("| strength")] == [
-        "| strength | 40 | 12.4 | 5.6 | 78.9 | 1.5 | Abacus, 1 of 2 cores | 45.00 | – |"
+        "| strength | 40 | 12.4 | 1.5 | Abacus, 1 of 2 cores | 45.00 | – |"
     ]
-    assert "commit dddddddddd;" in lines[-1]
 
 
-def test_an_error_budget_is_told_by_the_average_of_its_run() -> None:
-    budget = {"unit": "mbb/g", "iterations": 40, "parts": [{"name": "average", "nash_conv": 30.0}]}
-    recorded = [row("faithful+", 40, 60.0), row("strength", 40, 30.0, seed=2), row("strength", 20, 30.0, seed=2)]
-    assert learning.owner(budget, recorded) == "strength, seed 2"
-    with pytest.raises(SystemExit, match=r"No run in the table has 30\.000 mbb/g at t = 40"):
-        learning.owner(budget, recorded[:1])
+def test_the_page_shows_the_ends_of_todays_runs_and_of_sd_cfr() -> None:
+    today = [row("strength", t, 100.0 / t, commit=f"{learning.TODAY[0]}aa") for t in (20, 40)]
+    past = [row("strength", t, 100.0 / t, recipe="cc") for t in (20, 40)]
+    averaged = row("faithful+", 80, 39.0, sd_cfr_nash_conv=60.0, sd_cfr_networks=80)
+    assert learning.shown_rows([*today, *past, averaged]) == [averaged, today[1]]
 
 
 def test_the_pages_show_what_is_recorded() -> None:

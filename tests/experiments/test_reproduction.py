@@ -30,7 +30,7 @@ from experiments.reproduction.results import (
     jobs_of,
     read_study,
 )
-from experiments.reproduction.verdicts import arm_verdict, judge, judge_statement
+from experiments.reproduction.verdicts import judge, judge_statement
 from experiments.studies import (
     STUDIES,
     Arm,
@@ -223,9 +223,8 @@ def test_runs_of_other_lengths_are_compared_where_all_were_and_only_the_furthest
 
     assert [t for t, _, _ in arm_curve(plain)] == [1, 2, 4]
     assert "plain 20.0 ± 0.0, few steps 40.0 ± 0.0" in judge(Below("plain", "few", 2), result).words
-    assert arm_verdict("few", result).startswith("not compared: runs of this arm or of the reference are not at ")
     row = cells("\n".join(page_lines([result], root)), "few steps")[0]
-    assert [row[i] for i in (2, 4, 7)] == ["3", "", "2"]
+    assert [row[i] for i in (1, 3, 6)] == ["3", "", "2"]
 
 
 def test_kept_records_make_the_same_page_without_checkpoints(
@@ -263,7 +262,7 @@ def test_below_holds_outside_the_intervals_only(root: Path) -> None:
     assert outcome(root, Below("few", "plain"))[0] == "does not hold"
     found, words = outcome(root, Below("plain", "window"))  # 11 and 11.5
     assert found == "not shown"
-    seeds = int(re.search(r"about (\d+) seeds of each would separate them", words)[1])  # type: ignore[index]
+    seeds = int(re.search(r"about (\d+) seeds of each would separate", words)[1])  # type: ignore[index]
     half = (1 + 1.5 * math.sqrt(2)) / math.sqrt(seeds)  # the two standard deviations
     assert half * 1.96 < 0.5 < half * 2.05
     found, words = outcome(root, Below("window", "plain"))
@@ -305,7 +304,9 @@ def test_fewer_nodes_compares_where_a_level_is_first_reached(root: Path) -> None
     assert found == "does not hold"
     share = math.log(40 / 22) / math.log(40 / 20)
     factor = NODES[1] * (NODES[2] / NODES[1]) ** share / NODES[4]
-    assert f"3 of 3 runs of plain came down to that, after {factor:,.2g} to {factor:,.2g} times as many nodes" in words
+    assert (
+        f"3 of 3 runs of plain reached that, and took or ended at {factor:,.2g} to {factor:,.2g} times as many" in words
+    )
     assert outcome(root, FewerNodes("plain", "few"))[0] == "holds"  # few never comes down to 11
     assert outcome(root, FewerNodes("plain", "few", 2))[0] == "not shown"  # but its runs end before twice the nodes
     shutil.rmtree(arm_path(root, STUDY, "quick", ARMS[1], 1))
@@ -358,23 +359,6 @@ def testat_equal_nodes_curves_are_read_between_evaluations(root: Path) -> None:
 def test_a_statement_is_as_good_as_its_worst_test(root: Path) -> None:
     both = Statement("Both.", "nowhere", (Below("plain", "few"), Below("plain", "window")))
     assert judge_statement(both, read(root)).outcome == "not shown"
-    verdict = arm_verdict("few", read(root))
-    assert verdict == "above the reference, the intervals do not overlap; statement 1 holds"
-    assert arm_verdict("plain", read(root)) == "the reference"
-    few = "above the reference, the intervals do not overlap; statement 1 holds"
-    alone = [dataclasses.replace(arm, published=Published("said", 17.1)) for arm in ARMS]
-    alone_study = dataclasses.replace(STUDY, figure="", plans={"quick": Plan({}, tuple(alone), "plain", STATEMENTS)})
-    one_seed = read(root, alone_study)
-    kept = {name: dataclasses.replace(arm, runs={0: arm.runs[0]}) for name, arm in one_seed.arms.items()}
-    assert "published" not in arm_verdict("few", dataclasses.replace(one_seed, arms=kept))
-    for published, words in ((17.1, "no difference from what is published shown"), (30.0, "below what is published"),
-                             (10.0, "above what is published")):  # fmt: skip
-        arms = [dataclasses.replace(arm, published=Published("said", published)) for arm in ARMS]
-        plan = Plan({}, tuple(arms), "plain", STATEMENTS)
-        study = dataclasses.replace(STUDY, plans={"quick": plan})
-        assert arm_verdict("few", read(root, study)) == few  # published on the paper's game
-        relatives = dataclasses.replace(read(root, study), study=dataclasses.replace(study, figure=""))
-        assert arm_verdict("few", relatives) == few.replace("; ", f"; {words}; ")
 
 
 # The page
@@ -536,7 +520,6 @@ def test_a_tiny_study_is_run_and_reported_by_the_commands(tmp_path: Path, monkey
         json.loads((tmp_path / f"runs/fig4-left/quick/plain-s{seed}/metrics.jsonl").read_text().splitlines()[-1])
         for seed in (0, 1)
     ]
-    assert result[3] == str(interval_of([line["evaluation"]["nash_conv"] for line in values]))
-    assert cells(page, "plain")[1][4].startswith("`python -m experiments reproduce fig4-left --seeds 2")
+    assert result[2] == str(interval_of([line["evaluation"]["nash_conv"] for line in values]))
     assert "* plain, seed 2: not run." in page
     assert "After 3 iterations of discounted CFR in tables NashConv is " in page

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from deepcfr.core.errors import ConfigError
-from experiments.statements import LIST, VERDICTS, judged_statements, statement_lines, write_statements
+from experiments.statements import (
+    LIST,
+    VERDICTS,
+    judged_statements,
+    recorded_statements,
+    statement_lines,
+    write_statements,
+)
 from experiments.studies import STUDIES
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -35,11 +42,9 @@ def test_verdicts_are_those_of_the_studies_pages(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert found["fig2 quick 1"].link == "reproduction.md#figure-2-one-fig2-quick-fhp-mini"
     lines = list(statement_lines(paper(judged=["fig2 quick 1", "fig2 quick 2"], evidence="E"), found))
-    assert "Of 1 statements: 0 holds, 1 not shown, 0 out of reach, 0 does not hold." in lines
+    assert {"| holds | 0 |", "| not shown | 1 |", "| all | 1 |"} < set(lines)
     link = "(reproduction.md#figure-2-one-fig2-quick-fhp-mini)"
-    assert lines[-2] == (
-        f"| 6 | T. | **holds** on fhp-mini; **not shown** on fhp-mini | [fig2 quick 1]{link}, [fig2 quick 2]{link}; E |"
-    )
+    assert lines[-2] == (f"| 6 | T. | **holds** on fhp-mini; **not shown** on fhp-mini | [fig2]{link}; E |")
 
 
 def test_a_study_that_has_not_been_run_shows_nothing() -> None:
@@ -61,18 +66,14 @@ def test_the_page_is_up_to_date(tmp_path: Path) -> None:
 
 
 def test_statements_name_studies_that_exist_and_verdicts_that_are_known() -> None:
-    named = {name for one in STATEMENTS for name in one.get("judged", ())} - judged_statements(DOCS).keys()
+    named = {name for one in STATEMENTS for name in one.get("judged", ())}
+    named -= judged_statements(DOCS).keys() | recorded_statements().keys()
     for study, budget, number in map(str.split, named):  # not run yet
         assert 1 <= int(number) <= len(STUDIES[study].plans[budget].statements)  # type: ignore[index]
     assert {one["verdict"] for one in STATEMENTS if "verdict" in one} <= set(VERDICTS)
 
 
-LINKED = [statement for statement in STATEMENTS if "](" in statement.get("evidence", "")]
-
-
-@pytest.mark.parametrize("statement", LINKED, ids=lambda statement: statement["text"])
-def test_the_figures_of_a_statement_are_on_the_page_that_it_names(statement: dict[str, Any]) -> None:
-    evidence = statement["evidence"]
-    pages = "".join((DOCS / name).read_text() for name in re.findall(r"\]\(([\w/.-]+\.md)", evidence))
-    figures = re.findall(r"\d[\d,]*\.\d+", re.sub(r"\]\([^)]*\)", "", evidence))
-    assert [figure for figure in figures if figure not in pages] == []
+def test_figures_of_a_statement_stand_on_the_page_that_it_links_to_and_not_here() -> None:
+    linked = [one["evidence"] for one in STATEMENTS if "](" in one.get("evidence", "")]
+    assert len(linked) > 20
+    assert [one for one in linked if re.search(r"\d\.\d", re.sub(r"\]\([^)]*\)", "", one))] == []

@@ -83,7 +83,7 @@ class SpotQuery:
     policy: PolicyName = "own"  # policy of --from
     search: SearchConfig = field(default_factory=SearchConfig)  # of --from
     #: bets by street and raises in percent of the pot (of a raise: after a call), such as "river 33 75, raise 2.5x, allin";
-    #: all words are in docs/search.md
+    #: all words are in docs/spots.md
     sizes: str = SPOT_SIZES
     rake: float = 0.0  # percent of the final pot that the house takes from its winner
     cap: float | None = None  # most of the rake, in chips

@@ -308,7 +308,7 @@ class Solution:
         return "\n".join(lines)
 
     def facts(self, *, hands: bool = True) -> dict[str, Any]:
-        """The solution as a dictionary for JSON (docs/search.md); with `hands` also ranges and single hands."""
+        """The solution as a dictionary for JSON (docs/spots.md); with `hands` also ranges and single hands."""
         names = hand_names(self.holes)
         decisions = []
         for decision in self.decisions:

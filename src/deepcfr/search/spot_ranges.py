@@ -39,7 +39,7 @@ _WEIGHT = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:e-?\d{1,2})?", re.IGNORECASE)
 
 
 def parse_range(text: str) -> Doubles:
-    """The weight of every hand, [1326], of a range in the usual notation (docs/search.md).
+    """The weight of every hand, [1326], of a range in the usual notation (docs/spots.md).
 
     Raises ConfigError for what is not a range.
     """

@@ -1,4 +1,4 @@
-"""Bet sizes of spots in the words of the well-known solvers (docs/search.md has the table), and the betting tree."""
+"""Bet sizes of spots in the words of the well-known solvers (docs/spots.md has the table), and the betting tree."""
 
 from __future__ import annotations
 

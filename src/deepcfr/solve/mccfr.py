@@ -21,7 +21,7 @@ thread is deterministic.
 Limit Poker"): threads are above, and a floor under strategies, a shape of rewards and initial strategies are settings
 (sections 6.2, 6.3 and 7). A shape
 of payoffs makes a game that is not zero-sum, in which each player has payoffs of its own; regrets and averages are of
-that game, and every evaluation of the policies is of the real one. See `docs/lin.md`.
+that game, and every evaluation of the policies is of the real one. See `docs/no-limit.md`.
 
 Poker with a few bet sizes (section 10) needs no list of its nodes: its tables and traversals are those of
 `sample.bet_size_tables`. Without regrets they are saved in a compact form.
