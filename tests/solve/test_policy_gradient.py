@@ -75,6 +75,16 @@ def test_play_is_uniform_at_first_and_a_record_counts_what_was_done() -> None:
     assert solver.nodes_touched == record.nodes_touched > record.evaluated
 
 
+def test_both_methods_begin_with_the_same_networks_and_games() -> None:
+    """Play is uniform at first, so runs of one seed differ by their updates only."""
+    first, other = (PolicyGradient(KUHN, brief(name)) for name in ("ppo", "mmd"))
+    for mine, its in zip((*first.policies, *first.values), (*other.policies, *other.values), strict=True):
+        assert all(
+            torch.equal(weight, its.network.state_dict()[name]) for name, weight in mine.network.state_dict().items()
+        )
+    assert next(first.iterations()).nodes_touched == next(other.iterations()).nodes_touched
+
+
 def test_advantages_are_sums_of_errors_along_a_game() -> None:
     """GAE by a plain recursion over games of 1 to 4 decisions."""
     rng = np.random.default_rng(1)
