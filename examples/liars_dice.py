@@ -117,8 +117,8 @@ class LiarsDice:
             player = die // self.num_dice
             roll[:, player] = roll[:, player] * self.num_faces + (uniform * self.num_faces).long()
         hand = self._hand_of_roll[roll]  # [B, 2]
-        canonicals = torch.from_numpy(self.hands).to(self.device)[hand][:, :, None]
-        return Deals(traversal, canonicals, hidden=hand)
+        cards = torch.from_numpy(self.hands).to(self.device)[hand][:, :, None]
+        return Deals(traversal, cards, hidden=hand)
 
     def start(self, deals: Deals) -> torch.Tensor:
         return torch.zeros_like(deals.traversal)

@@ -24,9 +24,9 @@ def random_policy(game: PokerGame, seed: int) -> TablePolicy:
     """Independent probabilities at every infoset, a fifth of the actions hardly ever played."""
     rng = np.random.default_rng(seed)
     tables = []
-    for round_, canonicals in enumerate(canonical_hands(game)):
+    for round_, hands in enumerate(canonical_hands(game)):
         legal = game.tree.legal[: game.tree.num_decisions][game.tree.round[: game.tree.num_decisions] == round_]
-        weights = rng.exponential(size=(len(legal), len(canonicals), legal.shape[1]))
+        weights = rng.exponential(size=(len(legal), len(hands), legal.shape[1]))
         weights = (weights * (rng.random(weights.shape) < 0.8) + 1e-9) * legal[:, None, :]
         tables.append(weights / weights.sum(axis=2, keepdims=True))
     return TablePolicy(game, tables)
@@ -35,10 +35,10 @@ def random_policy(game: PokerGame, seed: int) -> TablePolicy:
 def all_infosets(game: PokerGame) -> Infosets:
     """Every infoset of a game, once."""
     nodes, cards = [], []
-    for round_, canonicals in enumerate(canonical_hands(game)):
+    for round_, hands in enumerate(canonical_hands(game)):
         here = np.flatnonzero(game.tree.round[: game.tree.num_decisions] == round_)
-        nodes.append(np.repeat(here, len(canonicals)))
-        cards.append(np.tile(canonicals, (len(here), 1)))
+        nodes.append(np.repeat(here, len(hands)))
+        cards.append(np.tile(hands, (len(here), 1)))
     return Infosets(torch.from_numpy(np.concatenate(nodes)), torch.from_numpy(np.concatenate(cards)))
 
 

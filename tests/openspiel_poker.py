@@ -98,7 +98,7 @@ def _openspiel_infosets(rules: PokerRules, suits: Suits, name: str) -> dict[str,
     game, other = PokerGame(rules, suits), pyspiel.load_game(name)
     found: dict[str, tuple[Place, list[int]]] = {}
     deals = list(covering_deals(game.rules))
-    canonicals = game.deals_of(np.array(deals, np.uint8)).visible_cards.numpy()
+    hands = game.deals_of(np.array(deals, np.uint8)).visible_cards.numpy()
 
     def visit(state: pyspiel.State, node: int, row: int, cards: int) -> None:
         while state.is_chance_node():
@@ -110,7 +110,7 @@ def _openspiel_infosets(rules: PokerRules, suits: Suits, name: str) -> dict[str,
             return
         assert state.current_player() == actor
         legal = np.flatnonzero(game.tree.legal[node]).tolist()
-        place = (node, canonicals[row, actor, game.tree.round[node]].tobytes())
+        place = (node, hands[row, actor, game.tree.round[node]].tobytes())
         assert found.setdefault(state.information_state_string(), (place, legal)) == (place, legal)
         assert state.legal_actions() == [openspiel_action(game.rules, legal, action) for action in legal]
         for action in legal:

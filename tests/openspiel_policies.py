@@ -70,8 +70,8 @@ def from_poker(game: OpenSpielGame, policy: Policy) -> TreePolicy:
     legal = poker.tree.legal[nodes]
     if (poker.tree.actor[nodes] != tree.infoset_actor).any() or (legal.sum(1) != tree.infoset_actions).any():
         raise GameError(f"'{game.name}' is not the same game as '{poker.name}'.")
-    canonicals = poker.deals_of(np.array([cards for _, cards in places], np.uint8)).visible_cards.cpu().numpy()
-    cards = canonicals[np.arange(len(nodes)), poker.tree.actor[nodes], poker.tree.round[nodes]]
+    hands = poker.deals_of(np.array([cards for _, cards in places], np.uint8)).visible_cards.cpu().numpy()
+    cards = hands[np.arange(len(nodes)), poker.tree.actor[nodes], poker.tree.round[nodes]]
     infosets = Infosets(torch.from_numpy(nodes).to(poker.device), torch.from_numpy(cards).to(poker.device))
     table = np.zeros(tree.legal.shape)
     table[tree.legal] = (

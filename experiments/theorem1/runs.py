@@ -80,11 +80,9 @@ class Constants:
     def of(cls, rules: PokerRules) -> Constants:
         """Count the constants from the rules; suits are merged."""
         game = PokerGame(rules)
-        tree, canonicals = game.tree, canonical_hands(game)
+        tree, hands = game.tree, canonical_hands(game)
         decisions = range(tree.num_decisions)
-        counts = [
-            sum(len(canonicals[tree.round[n]]) for n in decisions if tree.actor[n] == player) for player in (0, 1)
-        ]
+        counts = [sum(len(hands[tree.round[n]]) for n in decisions if tree.actor[n] == player) for player in (0, 1)]
         most = most_chips(rules.blinds, rules.raise_size, rules.max_raises) / rules.unit_chips
         return cls((counts[0], counts[1]), int(game.encoding.legal.sum(1).max()), 2 * most)
 
@@ -159,8 +157,8 @@ def measure(run: RunFolder) -> list[dict[str, Any]]:
     solver = build_solver(game, config)
     assert isinstance(solver, DeepCFR | MCCFR)
     linear = (config.solve.weighting if config.tabular else config.cfr.weighting) == "linear"
-    canonicals = canonical_hands(game)
-    policies, values, lines = [snapshot(solver.current_policy(), canonicals)], [], []
+    hands = canonical_hands(game)
+    policies, values, lines = [snapshot(solver.current_policy(), hands)], [], []
     excess, start = [0.0, 0.0], time.perf_counter()
     for record in solver.iterations():
         values.append(exploitability(policies[-1]).value)
@@ -175,7 +173,7 @@ def measure(run: RunFolder) -> list[dict[str, Any]]:
             if isinstance(solver, DeepCFR):
                 line["excess_loss"] = list(excess)
             lines.append(line | {"total_nodes_touched": solver.nodes_touched, "seconds": time.perf_counter() - start})
-        policies.append(snapshot(solver.current_policy(), canonicals))
+        policies.append(snapshot(solver.current_policy(), hands))
     return lines
 
 
@@ -198,12 +196,12 @@ def average_regrets(
     return [best[0] - gained, best[1] + gained]
 
 
-def snapshot(policy: Policy, canonicals: Sequence[np.ndarray[Any, np.dtype[np.uint8]]]) -> TablePolicy:
+def snapshot(policy: Policy, hands: Sequence[np.ndarray[Any, np.dtype[np.uint8]]]) -> TablePolicy:
     """A copy of a policy of a small poker game as tables, which does not change while a solver continues."""
     game = policy.game
     assert isinstance(game, PokerGame)
     tables = []
-    for round_, cards in enumerate(canonicals):
+    for round_, cards in enumerate(hands):
         nodes = (game.round[: game.tree.num_decisions] == round_).nonzero()[:, 0]
         rows = torch.from_numpy(cards).repeat(len(nodes), 1)
         infosets = Infosets(nodes.repeat_interleave(len(cards)), rows)

@@ -125,11 +125,11 @@ def test_the_value_is_that_of_the_profile_and_counters_count() -> None:
     for player in (0, 1):
         found = play(boards, policy.on_board, player)
         assert found.value == pytest.approx(exact[player], abs=1e-9)
-        canonicals = [sum(map(len, kept)) for kept in boards.kept]
+        hands = [sum(map(len, kept)) for kept in boards.kept]
         assert found.boards == 3
-        assert found.evaluated == sum(len(t.nodes) * v for t, v in zip(boards.rounds, canonicals, strict=True))
+        assert found.evaluated == sum(len(t.nodes) * v for t, v in zip(boards.rounds, hands, strict=True))
         assert found.nodes_touched == sum(
-            (t.num_nodes - len(t.round_leaves)) * v for t, v in zip(boards.rounds, canonicals, strict=True)
+            (t.num_nodes - len(t.round_leaves)) * v for t, v in zip(boards.rounds, hands, strict=True)
         )
 
 

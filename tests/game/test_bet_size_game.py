@@ -12,8 +12,8 @@ from bet_size_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions, random
 from deepcfr.config import RunConfig, SearchConfig, config_from_table
 from deepcfr.core.errors import GameError
 from deepcfr.core.types import TERMINAL, Infosets
-from deepcfr.game.bet_size_betting import CHIPS, ENDED, HISTORY, count_positions, gains
-from deepcfr.game.bet_size_game import ExplicitPoker, ImplicitPoker, can_be_listed
+from deepcfr.game.bet_size_betting import CHIPS, ENDED, HISTORY, can_be_listed, count_positions, gains
+from deepcfr.game.bet_size_game import ExplicitPoker, ImplicitPoker
 from deepcfr.game.bet_sizes import BET_SIZE_GAMES, BetSizeRules
 from deepcfr.game.betting import FOLD, FOLDED, NOT_TERMINAL, NOT_YET
 from deepcfr.game.presets import build_game

@@ -35,10 +35,10 @@ def random_cards(rules: PokerRules, count: int, seed: int) -> Cards:
 
 def dealt(game: PokerGame, deals: Deals) -> npt.NDArray[np.int64]:
     """Both hands and the board of every deal of a raw game, [B, cards], read from the hands of the last round."""
-    canonicals = deals.visible_cards[:, :, -1].long().numpy()
+    hands = deals.visible_cards[:, :, -1].long().numpy()
     hole = game.rules.hole_cards
-    assert np.array_equal(canonicals[:, 0, hole:], canonicals[:, 1, hole:])
-    return np.concatenate([canonicals[:, 0, :hole], canonicals[:, 1]], axis=1)
+    assert np.array_equal(hands[:, 0, hole:], hands[:, 1, hole:])
+    return np.concatenate([hands[:, 0, :hole], hands[:, 1]], axis=1)
 
 
 # Deals.
@@ -96,9 +96,9 @@ def test_a_traversal_has_the_same_deal_in_any_chunking(game: PokerGame) -> None:
 
 
 def test_streams_and_traversals_have_different_deals() -> None:
-    canonicals = RAW["hulh"].deal(1000, stream=6).visible_cards
-    assert len(torch.unique(canonicals, dim=0)) == 1000
-    assert not torch.equal(canonicals, RAW["hulh"].deal(1000, stream=7).visible_cards)
+    hands = RAW["hulh"].deal(1000, stream=6).visible_cards
+    assert len(torch.unique(hands, dim=0)) == 1000
+    assert not torch.equal(hands, RAW["hulh"].deal(1000, stream=7).visible_cards)
 
 
 # What players see.
@@ -109,7 +109,7 @@ def test_streams_and_traversals_have_different_deals() -> None:
 def test_raw_views_are_the_own_hand_and_the_board_so_far(name: str) -> None:
     rules = PRESETS[name]
     cards = random_cards(rules, 50, seed=1)
-    canonicals = RAW[name].deals_of(cards).visible_cards.tolist()
+    hands = RAW[name].deals_of(cards).visible_cards.tolist()
     for row, deal in enumerate(cards.tolist()):
         board = deal[2 * rules.hole_cards :]
         for player in (0, 1):
@@ -118,7 +118,7 @@ def test_raw_views_are_the_own_hand_and_the_board_so_far(name: str) -> None:
             for round_, size in enumerate(rules.board_cards):
                 seen = seen + sorted(board[start : start + size])
                 start += size
-                assert canonicals[row][player][round_] == seen + [NO_CARD] * (rules.hole_cards + len(board) - len(seen))
+                assert hands[row][player][round_] == seen + [NO_CARD] * (rules.hole_cards + len(board) - len(seen))
 
 
 @EVERY_GAME
@@ -126,7 +126,7 @@ def test_views_tell_nothing_of_the_opponents_hand_or_of_cards_to_come(game: Poke
     rules = game.rules
     deck = np.random.default_rng(2).random((200, rules.num_cards)).argsort(axis=1).astype(np.uint8)
     slots, hole = 2 * rules.hole_cards + sum(rules.board_cards), rules.hole_cards
-    canonicals = game.deals_of(deck[:, :slots].copy()).visible_cards
+    hands = game.deals_of(deck[:, :slots].copy()).visible_cards
     known = 2 * hole
     for round_, size in enumerate(rules.board_cards):
         known += size
@@ -138,7 +138,7 @@ def test_views_tell_nothing_of_the_opponents_hand_or_of_cards_to_come(game: Poke
             other = deck.copy()
             other[:, ~mine] = deck[:, ~mine][:, ::-1]
             assert torch.equal(
-                game.deals_of(other[:, :slots].copy()).visible_cards[:, player, round_], canonicals[:, player, round_]
+                game.deals_of(other[:, :slots].copy()).visible_cards[:, player, round_], hands[:, player, round_]
             )
 
 

@@ -190,8 +190,8 @@ def with_card(game: Bluff) -> None:
     original = game.deal
 
     def deal(count: int, stream: int, first: int = 0) -> Deals:
-        canonicals = (torch.arange(count) % 3).to(torch.uint8)[:, None, None, None].expand(count, 2, 1, 1)
-        return replace(original(count, stream, first), visible_cards=canonicals)
+        hands = (torch.arange(count) % 3).to(torch.uint8)[:, None, None, None].expand(count, 2, 1, 1)
+        return replace(original(count, stream, first), visible_cards=hands)
 
     game.deal = deal  # type: ignore[method-assign]
 

@@ -61,9 +61,9 @@ def random_policy(rules: PokerRules, suits: Suits, seed: int) -> TablePolicy:
     game = PokerGame(rules, suits)
     rounds = game.tree.round[: game.tree.num_decisions]
     tables = []
-    for round_, canonicals in enumerate(canonical_hands(game)):
+    for round_, hands in enumerate(canonical_hands(game)):
         legal = game.tree.legal[: game.tree.num_decisions][rounds == round_]
-        shape = (len(legal), len(canonicals), legal.shape[1])
+        shape = (len(legal), len(hands), legal.shape[1])
         weights = (rng.exponential(size=shape) * (rng.random(shape) < 0.8) + 1e-9) * legal[:, None, :]
         tables.append(weights / weights.sum(axis=2, keepdims=True))
     return TablePolicy(game, tables)

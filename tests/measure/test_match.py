@@ -43,11 +43,9 @@ def random_policy(rules: PokerRules, seed: int, suits: Suits = "canonical") -> T
     rng = np.random.default_rng(seed)
     game = PokerGame(rules, suits)
     tables = []
-    for round_, canonicals in enumerate(canonical_hands(game)):
+    for round_, hands in enumerate(canonical_hands(game)):
         legal = game.tree.legal[: game.tree.num_decisions][game.tree.round[: game.tree.num_decisions] == round_]
-        weights = rng.exponential(size=(len(legal), len(canonicals), 3)) * (
-            rng.random((len(legal), len(canonicals), 3)) < 0.8
-        )
+        weights = rng.exponential(size=(len(legal), len(hands), 3)) * (rng.random((len(legal), len(hands), 3)) < 0.8)
         weights = (weights + 1e-9) * legal[:, None, :]
         tables.append(weights / weights.sum(axis=2, keepdims=True))
     return TablePolicy(game, tables)
@@ -135,11 +133,11 @@ def as_table(policy: RangePolicy) -> TablePolicy:
     """A solver's policy as a table, by asking for all of its infosets one by one."""
     game = policy.game
     tables = []
-    for round_, canonicals in enumerate(canonical_hands(game)):
+    for round_, hands in enumerate(canonical_hands(game)):
         nodes = (game.round[: game.tree.num_decisions] == round_).nonzero()[:, 0]
-        cards = torch.from_numpy(canonicals).repeat(len(nodes), 1)
-        rows = policy.probabilities(Infosets(nodes.repeat_interleave(len(canonicals)), cards))
-        tables.append(rows.double().reshape(len(nodes), len(canonicals), -1).numpy())
+        cards = torch.from_numpy(hands).repeat(len(nodes), 1)
+        rows = policy.probabilities(Infosets(nodes.repeat_interleave(len(hands)), cards))
+        tables.append(rows.double().reshape(len(nodes), len(hands), -1).numpy())
     return TablePolicy(game, tables)
 
 

@@ -23,8 +23,8 @@ FLOP = {name for name, config in RUNS.items() if config.game.startswith("fhp") a
 
 def last_views(game: PokerGame, cards: Views) -> Views:
     """Player 0's information in the last round of deals with these cards."""
-    canonicals: Views = game.deals_of(cards).visible_cards[:, 0, -1].numpy()
-    return canonicals
+    seen: Views = game.deals_of(cards).visible_cards[:, 0, -1].numpy()
+    return seen
 
 
 def twins(game: PokerGame, count: int) -> tuple[Views, Views]:
@@ -38,10 +38,10 @@ def twins(game: PokerGame, count: int) -> tuple[Views, Views]:
     return last_views(game, one[can_be_dealt]), last_views(game, other[can_be_dealt])
 
 
-def counts(game: PokerGame, config: RunConfig, canonicals: Views) -> npt.NDArray[np.float32]:
+def counts(game: PokerGame, config: RunConfig, seen: Views) -> npt.NDArray[np.float32]:
     """A network's card inputs, without strength."""
     single_cards = config.network.kind != "mlp" and config.network.card_embedding
-    found: npt.NDArray[np.float32] = CardCounts(game.encoding, single_cards)(torch.from_numpy(canonicals)).numpy()
+    found: npt.NDArray[np.float32] = CardCounts(game.encoding, single_cards)(torch.from_numpy(seen)).numpy()
     return found
 
 

@@ -121,12 +121,12 @@ def test_how_strength_is_spread_comes_last_in_games_of_several_boards() -> None:
 def test_raw_and_canonical_suits_give_the_same_inputs() -> None:
     deals = FHP.deal_cards(50, key(3, "deals"))
     node = torch.full((50,), FHP.tree.num_decisions - 1)
-    layer, canonicals = layer_of(build(FHP, CONFIGS[0])), []
+    layer, hands = layer_of(build(FHP, CONFIGS[0])), []
     for suits in ("canonical", "raw"):
         game = PokerGame(FHP.rules, suits)  # type: ignore[arg-type]
-        canonicals.append(infosets_at(game, node, torch.arange(50), game.deals_of(deals)).cards)
-    assert not torch.equal(*canonicals)
-    assert torch.equal(layer.inputs(canonicals[0]), layer.inputs(canonicals[1]))
+        hands.append(infosets_at(game, node, torch.arange(50), game.deals_of(deals)).cards)
+    assert not torch.equal(*hands)
+    assert torch.equal(layer.inputs(hands[0]), layer.inputs(hands[1]))
 
 
 # The network around it

@@ -41,10 +41,10 @@ def random_table(game: PokerGame, abstraction: Abstraction, seed: int = 0) -> np
 
 def all_infosets(game: PokerGame) -> Infosets:
     nodes, cards = [], []
-    for round_, canonicals in enumerate(canonical_hands(game)):
+    for round_, hands in enumerate(canonical_hands(game)):
         for node in np.flatnonzero(game.tree.round[: game.tree.num_decisions] == round_):
-            nodes += [node] * len(canonicals)
-            cards.append(canonicals)
+            nodes += [node] * len(hands)
+            cards.append(hands)
     return Infosets(torch.tensor(nodes), torch.from_numpy(np.concatenate(cards)))
 
 
@@ -109,10 +109,10 @@ def test_exploitability_is_that_of_the_same_probabilities_in_a_full_table(suits:
     abstraction = blind(game)
     policy = AbstractPolicy(game, abstraction, random_table(game, abstraction))
     tables = []
-    for round_, canonicals in enumerate(canonical_hands(game)):
+    for round_, hands in enumerate(canonical_hands(game)):
         nodes = np.flatnonzero(game.tree.round[: game.tree.num_decisions] == round_)
         rows = [
-            [looked_up(game, abstraction, policy.table, int(node), canonical.tolist()) for canonical in canonicals]
+            [looked_up(game, abstraction, policy.table, int(node), canonical.tolist()) for canonical in hands]
             for node in nodes
         ]
         tables.append(np.array(rows))

@@ -74,9 +74,9 @@ def mixture(game: PokerGame, tables: bool) -> MixturePolicy:
 
 
 def every_infoset(game: PokerGame) -> Infosets:
-    canonicals, nodes = canonical_hands(game), np.arange(game.tree.num_decisions)
-    node = np.concatenate([np.full(len(canonicals[game.tree.round[n]]), n) for n in nodes])
-    cards = np.concatenate([canonicals[game.tree.round[n]] for n in nodes])
+    hands, nodes = canonical_hands(game), np.arange(game.tree.num_decisions)
+    node = np.concatenate([np.full(len(hands[game.tree.round[n]]), n) for n in nodes])
+    cards = np.concatenate([hands[game.tree.round[n]] for n in nodes])
     return Infosets(torch.from_numpy(node), torch.from_numpy(cards))
 
 

@@ -87,10 +87,8 @@ def test_exact_values_are_what_their_steps_teach(traverser: int) -> None:
     taken = (~steps.target.isnan()).long()
     assert taken.sum(1).eq(1).all()
     # the steps of a traversal carry the canonical hands of its deal: find the deal of each by its cards and compare
-    canonicals = history_cards(every)
-    codes = {
-        (int(round_), tuple(canonicals[row, round_].tolist())): row for row in range(len(every)) for round_ in range(2)
-    }
+    seen = history_cards(every)
+    codes = {(int(round_), tuple(seen[row, round_].tolist())): row for row in range(len(every)) for round_ in range(2)}
     target = steps.target.nan_to_num(0.0).sum(1)
     action = taken.argmax(1)
     errors = []
@@ -112,8 +110,8 @@ def test_the_mean_target_of_a_step_is_the_value_under_the_profile(exploration: f
     found, _ = run(game, profile, 0, torch.zeros_like(exact), alone=exploration == 1, repeats=4_000)
     assert found.histories is not None
     steps = found.histories
-    canonicals = [tuple(cards.tolist()) for cards in history_cards(every)[:, 0]]
-    at = torch.tensor([canonicals.index(tuple(cards.tolist())) for cards in steps.infosets.cards])
+    seen = [tuple(cards.tolist()) for cards in history_cards(every)[:, 0]]
+    at = torch.tensor([seen.index(tuple(cards.tolist())) for cards in steps.infosets.cards])
     taken = (~steps.target.isnan()).long().argmax(1)
     target = steps.target.gather(1, taken[:, None])[:, 0].double()
     place = (at * len(game.actor) + steps.infosets.node.long()) * exact.shape[2] + taken

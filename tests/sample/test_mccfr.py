@@ -353,7 +353,7 @@ def test_situations_hold_buckets_and_showdowns(leduc: Poker) -> None:
                 deals.visible_cards[:, player, round_].tolist(), situations.buckets[:, 2 * round_ + player], strict=True
             ):
                 buckets[round_, int(bucket)].add(tuple(canonical))
-    assert all(len(canonicals) == 1 for canonicals in buckets.values())  # lossless: a bucket is one canonical hand
+    assert all(len(hands) == 1 for hands in buckets.values())  # lossless: a bucket is one canonical hand
     assert len(buckets) == sum(leduc.abstraction.counts)
 
 

@@ -39,29 +39,25 @@ def match_outputs(
 
     Where no advantage is positive, `highest` plays the highest one, ties shared, and otherwise all legal actions alike.
     """
-    canonicals = outputs.shape[2]
-    total, best, ties = (
-        np.empty(canonicals, np.float32),
-        np.empty(canonicals, np.float32),
-        np.empty(canonicals, np.float32),
-    )
+    hands = outputs.shape[2]
+    total, best, ties = np.empty(hands, np.float32), np.empty(hands, np.float32), np.empty(hands, np.float32)
     for i in range(len(nodes)):
         first, last = first_edge[nodes[i]], first_edge[nodes[i] + 1]
         total[:] = 0
         best[:] = outputs[i, edge_action[first]]
         for edge in range(first, last):
             output = outputs[i, edge_action[edge]]
-            for u in range(canonicals):
+            for u in range(hands):
                 total[u] += max(output[u], np.float32(0))
                 best[u] = max(best[u], output[u])
         ties[:] = 0
         for edge in range(first, last):
             output = outputs[i, edge_action[edge]]
-            for u in range(canonicals):
+            for u in range(hands):
                 ties[u] += np.float32(1) if not highest or output[u] == best[u] else np.float32(0)
         for edge in range(first, last):
             output, target = outputs[i, edge_action[edge]], strategy[edge]
-            for u in range(canonicals):
+            for u in range(hands):
                 other = np.float32(1) / ties[u] if not highest or output[u] == best[u] else np.float32(0)
                 target[u] = max(output[u], np.float32(0)) / total[u] if total[u] > 0 else other
 

@@ -64,8 +64,8 @@ class RoundPass:
     def __init__(self, tree: RoundTree, board: Board, reach: Floats, scratch: Scratch) -> None:
         """Start with both players' `reach` at the round's roots, [P, X', U]."""
         self.tree, self.board, self._scratch = tree, board, scratch
-        roots, canonicals = reach.shape[1:]
-        first, second = (scratch.array(f"reach {p} {board.round}", (tree.num_rows[p], canonicals)) for p in (0, 1))
+        roots, hands = reach.shape[1:]
+        first, second = (scratch.array(f"reach {p} {board.round}", (tree.num_rows[p], hands)) for p in (0, 1))
         first[:roots], second[:roots] = reach
         self.rows = first, second  # both players' reach, [rows, U]
         self.sigma: Floats  # the strategy, [E, U]
@@ -124,8 +124,8 @@ class RoundPass:
         tree = self.tree
         if isinstance(free, bool):
             free = np.full(len(tree.nodes), free)
-        canonicals = free[:, None] if free.ndim == 1 else free
-        pull_values(tree.actor, tree.first_edge, tree.edge_child, player, canonicals, self.sigma, values)
+        hands = free[:, None] if free.ndim == 1 else free
+        pull_values(tree.actor, tree.first_edge, tree.edge_child, player, hands, self.sigma, values)
 
 
 def showdowns(board: Board, reach: Floats, scratch: Scratch) -> Doubles:

@@ -121,9 +121,9 @@ class MixturePolicy(Policy):
         return _share(reached, plain)
 
     def _own_path(self, infosets: Infosets) -> tuple[Ints, Infosets, Ints]:
-        """The acting player's earlier decisions, one round root for each infoset and decision.
+        """The acting player's earlier decisions, one row for each infoset and decision.
 
-        For every round root: the row of the infoset, [M]; the infoset of the decision, M rows; the action taken, [M].
+        For every row: the row of the infoset, [M]; the infoset of the decision, M rows; the action taken, [M].
         """
         game = self.game
         assert isinstance(game, Poker)

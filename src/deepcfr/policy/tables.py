@@ -184,7 +184,7 @@ def canonical_hands(game: PokerGame) -> list[npt.NDArray[np.uint8]]:
     rules = game.rules
     holes = all_hands(rules.num_cards, rules.hole_cards)
     boards: list[tuple[tuple[int, ...], tuple[int, ...]]] = [((), ())]
-    canonicals = []
+    hands = []
     for new_cards in rules.board_cards:
         if new_cards:
             boards = [
@@ -195,15 +195,15 @@ def canonical_hands(game: PokerGame) -> list[npt.NDArray[np.uint8]]:
                 ).cards
             ]
         found = np.concatenate([board_hands(game, holes, board) for board, _ in boards])
-        canonicals.append(found[np.unique(pack_cards(found), return_index=True)[1]])
-    return canonicals
+        hands.append(found[np.unique(pack_cards(found), return_index=True)[1]])
+    return hands
 
 
 def board_hands(game: PokerGame, holes: npt.NDArray[np.uint8], board: Sequence[int]) -> npt.NDArray[np.uint8]:
     """The distinct cards, uint8 [U, C], that holders of `holes` can see on a board, in ascending order of `pack_cards`."""
     live = holes[~np.isin(holes, board).any(axis=1)]
-    canonicals = game.visible_cards(live, board)
-    return canonicals[np.unique(pack_cards(canonicals), return_index=True)[1]]
+    hands = game.visible_cards(live, board)
+    return hands[np.unique(pack_cards(hands), return_index=True)[1]]
 
 
 class AbstractPolicy(Policy):

@@ -266,10 +266,10 @@ def strategy_on(
     network: SplitNetwork = matching.networks[player]
     with torch.no_grad():
         rounds = deals.visible_cards.shape[2]
-        canonicals = deals.visible_cards[:, player].flatten(0, 1)
+        cards = deals.visible_cards[:, player].flatten(0, 1)
         # many deals share a hand before the board comes, so distinct canonical hands are encoded once
-        example, canonical = distinct(card_codes(canonicals, game.encoding))
-        hands = network.encode_cards(canonicals[example])
+        example, canonical = distinct(card_codes(cards, game.encoding))
+        hands = network.encode_cards(cards[example])
         nodes = network.node_parts()
 
     @torch.no_grad()

@@ -339,10 +339,10 @@ def mixed(game: Game, deals: Deals, modes: torch.Tensor, player: int, kinds: Seq
     With mode EXPLORE it plays the first one with random actions.
     """
     rounds, legal = deals.visible_cards.shape[2], game.encoding.legal
-    canonicals = deals.visible_cards[:, player].flatten(0, 1)
+    cards = deals.visible_cards[:, player].flatten(0, 1)
     # many deals share a hand before the board, so distinct canonical hands are encoded once
-    example, canonical = distinct(card_codes(canonicals, game.encoding))
-    hands = [kind.network.encode_cards(canonicals[example]) for kind in kinds]
+    example, canonical = distinct(card_codes(cards, game.encoding))
+    hands = [kind.network.encode_cards(cards[example]) for kind in kinds]
     # in a small game each pair of a canonical hand and a node occurs many times, so all pairs are evaluated once
     small = len(example) * len(legal) < len(deals)
     tables = []

@@ -65,10 +65,10 @@ class VectorCFR(FullWidthSolver):
         total = kept_bytes(rules, merge=True)
         for round_ in range(rules.num_rounds):
             groups = tuple(n for n in rules.board_cards[: round_ + 1] if n)
-            canonicals = count_classes(rules.num_ranks, rules.num_suits, (rules.hole_cards, *groups))
+            hands = count_classes(rules.num_ranks, rules.num_suits, (rules.hole_cards, *groups))
             edges = int(tree.legal[: tree.num_decisions][decisions == round_].sum())
             tables = 3 if discounting(config).predictive else 2
-            total += tables * _BYTES[config.solve.precision] * canonicals * edges
+            total += tables * _BYTES[config.solve.precision] * hands * edges
         return total
 
     def _table(self, tree: RoundTree, boards: list[Board]) -> BoardTables:
