@@ -1,30 +1,31 @@
-# make setup | run | test | test-all | reproduce | bench | lint | site | site-serve   (Python 3.11 to 3.14 with venv, and make, are all that is needed)
+# make setup | run | test | test-all | reproduce | bench | lint | site | site-serve | lock   (Python 3.11 to 3.14 with venv, and make)
 
 # The first that is there; make setup PYTHON=python3.12 takes another.
 PYTHON ?= $(firstword $(foreach python,python3 python3.14 python3.13 python3.12 python3.11,$(shell \
   $(python) -c 'import sys; sys.version_info >= (3, 11) and print("$(python)")' 2>/dev/null)))
-BIN := .venv/bin
+BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 WORKERS ?= 2
 STUDY ?= fig4-left
 BENCH ?= fhp
 
-.PHONY: setup browser run gpu test test-all screens reproduce bench lint site site-serve clean
+.PHONY: setup browser run gpu test test-all screens reproduce bench lint site site-serve lock clean
 
 setup: .venv/installed
 
 # The package alone, which is enough to train, play and measure.
-.venv/package: requirements.lock pyproject.toml
+.venv/package: requirements.lock requirements-torch.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "make setup needs Python 3.11 or newer, and there is none."; exit 1; }
 	@$(PYTHON) -c "import ensurepip, venv" 2>/dev/null \
 	  || { echo "make setup needs Python's venv, which $(PYTHON) lacks: on Debian, apt-get install python3-venv."; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet -r requirements.lock
-	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet -r requirements-torch.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	touch $@
 
 # And what tests, lint, studies and the site need, with all kernels compiled.
 .venv/installed: .venv/package requirements-dev.lock
-	$(BIN)/pip install --quiet -r requirements.lock -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.lock
 	$(BIN)/python -m deepcfr.cli.warm_up
 	touch $@
 
@@ -76,6 +77,11 @@ site: setup
 # The site at http://localhost:8000/, where its search works; browsers let no page of a folder read the index.
 site-serve: site
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000
+
+# New lock files, with uv: the versions stay as they are where they may; make lock UPGRADE=--upgrade takes the newest.
+lock:
+	uv pip compile --quiet $(UPGRADE) pyproject.toml --output-file requirements.lock
+	uv pip compile --quiet $(UPGRADE) pyproject.toml --all-extras --group dev --constraint requirements.lock --output-file requirements-dev.lock
 
 clean:
 	rm -rf .venv

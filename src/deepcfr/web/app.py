@@ -63,7 +63,7 @@ def build_app(site: Site, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
     """The application for the runs of `site`; it answers only requests for `hosts`."""
     app = FastAPI(
         title="deepcfr",
-        version=version("deepcfr"),
+        version=__version__,
         description="Play an agent and query its strategy; the pages use the same functions.",
         docs_url=None,
         redoc_url=None,
