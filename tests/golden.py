@@ -35,7 +35,7 @@ _TIMES = {
     "games_per_second",
 }
 
-_SHORT = "--sampling.traversals 60 --memory.advantage-capacity 2000 --memory.strategy-capacity 2000"
+_SHORT = "--sampling.traversals 60 --memory.capacity 2000"
 _FIT = "--advantage.steps 20 --average.steps 40"
 _BOARDS = "--iterations 3 --advantage.steps 20 --average.steps 40"
 _MCCFR = "solve leduc --solver mccfr --runtime.threads 1"  # several have no fixed order of updates

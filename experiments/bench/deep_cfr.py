@@ -188,7 +188,7 @@ def bench_fhp(seed: int, say: Say) -> dict[str, Any]:
         seed=seed,
         iterations=4,
         sampling=SamplingConfig(traversals=15_000),
-        memory=MemoryConfig(advantage_capacity=1_000_000, strategy_capacity=1_000_000),
+        memory=MemoryConfig(capacity=1_000_000),
         advantage=AdvantageFitConfig(
             steps=50,
             batch_size=4_096,

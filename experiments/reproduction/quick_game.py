@@ -22,7 +22,7 @@ _ITERATIONS = 1_000  # of discounted CFR: a minute
 
 def equilibrium_job(root: Path) -> Job:
     """The run whose average strategy is nearly an equilibrium of the quick studies' game."""
-    config = RunConfig(game=GAME, solver="dcfr", iterations=_ITERATIONS, runtime=RuntimeConfig(threads=1, keep=1))
+    config = RunConfig(game=GAME, solver="dcfr", iterations=_ITERATIONS, runtime=RuntimeConfig(threads=1))
     return Job(root / f"equilibrium-{GAME}", config)
 
 

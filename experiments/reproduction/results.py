@@ -157,12 +157,8 @@ def _read_arm(root: Path, study: Study, budget: Budget, arm: Arm, seeds: range) 
 def _full_from(config: RunConfig, lines: Sequence[Mapping[str, Any]]) -> int | None:
     if config.solver != "deep-cfr":
         return None
-    most = config.memory
     for line in lines:
-        if (
-            min(line["advantage_samples"]) >= most.advantage_capacity
-            and line["strategy_samples"] >= most.strategy_capacity
-        ):
+        if min(*line["advantage_samples"], line["strategy_samples"]) >= config.memory.capacity:
             return int(line["iteration"])
     return None
 

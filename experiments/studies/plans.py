@@ -37,7 +37,6 @@ PAPER: dict[str, Any] = {
     "evaluation.at": [50, 100, 200, 300],
     "runtime.device": "cuda",
     "runtime.threads": 16,
-    "runtime.keep": 1,
 }
 # The quick ones differ from the paper's by size, by canonical suits, which merge flops in exact evaluations, and by their
 # fits: with Adam and few steps the fits limit the results and hide all effects except that of the steps.
@@ -54,8 +53,7 @@ QUICK: dict[str, Any] = {
     "iterations": QUICK_LAST,
     "sampling.traversals": 40_000,
     "cfr.keep_networks": 0,
-    "memory.advantage_capacity": 10_000_000,
-    "memory.strategy_capacity": 10_000_000,
+    "memory.capacity": 10_000_000,
     "network.width": 32,
     **{f"{fit}.{key}": value for fit in ("advantage", "average") for key, value in _QUICK_FIT.items()},
     "advantage.steps": 500,
@@ -63,7 +61,6 @@ QUICK: dict[str, Any] = {
     "evaluation.at": [4, QUICK_EARLY, 16, 24],
     "runtime.threads": 1,
     "runtime.checkpoint_seconds": 20,
-    "runtime.keep": 1,
 }
 SHARED: dict[Budget, dict[str, Any]] = {"quick": QUICK, "paper": PAPER}
 BASE = "base"  # the folder of the arm that changes nothing, which most studies share
@@ -133,7 +130,6 @@ _MCCFR: dict[Budget, dict[str, Any]] = {
         "evaluation.at": [20, 50, 100, 200, 500, 1_000, 2_000],
         "runtime.threads": 1,
         "runtime.checkpoint_seconds": 60,
-        "runtime.keep": 1,
     },
     "paper": {
         "iterations": 100_000,
@@ -141,7 +137,6 @@ _MCCFR: dict[Budget, dict[str, Any]] = {
         "evaluation.at": [50, 100, 300, 1_000, 3_000, 10_000, 30_000],
         "runtime.threads": 16,
         "runtime.checkpoint_seconds": 600,  # lossless tables take 2.4 GB
-        "runtime.keep": 1,
     },
 }
 # flop buckets of the three abstractions: the paper's 40,000, 368,000 and 3.6 million abstract decisions on FHP
@@ -310,8 +305,7 @@ def _figure_4_left(budget: Budget) -> Plan:
 def _figure_4_right(budget: Budget) -> Plan:
     # The paper's memories are full after about 50 iterations of 10,000 traversals (footnote 6). Ours record fewer samples
     # of a traversal (about 5 and 3.4 advantages, 13 strategies on FHP), so they are as much smaller as that takes.
-    full = {"quick": (1_000_000, 1_000_000), "paper": (2_500_000, 6_500_000)}[budget]
-    capacity = {"memory.advantage_capacity": full[0], "memory.strategy_capacity": full[1]}
+    capacity = {"memory.capacity": {"quick": 1_000_000, "paper": 2_500_000}[budget]}
     arms = (
         Arm("reservoir", "reservoir sampling"),
         Arm("window", "sliding window", {"memory.kind": "window"},

@@ -20,8 +20,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "sampling.samples": (1, 1_000_000),
     "sampling.hands": (0, 1_000_000),
     "sampling.decisions": (1, 1_000),
-    "memory.advantage_capacity": (1, 10**10),
-    "memory.strategy_capacity": (1, 10**10),
+    "memory.capacity": (1, 10**10),
     "network.width": (1, 8192),
     "network.layers": (1, 64),
     "network.card_width": (1, 64),
@@ -50,7 +49,6 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "evaluation.threshold": (0.0, 1.0),
     "runtime.threads": (1, 1024),
     "runtime.checkpoint_seconds": (0, 1_000_000),
-    "runtime.keep": (1, 1000),
     "runtime.minutes": (0.0, 10_000_000.0),
 }
 
@@ -99,8 +97,6 @@ def _deep_problems(config: RunConfig) -> Iterator[str]:
             "sampling.panel, advantage.target to bootstrap, or cfr.weighting to linear."
         )
     yield from _family_problems(config)
-    if config.memory.files and config.runtime.device != "cpu":
-        yield f"'memory.files' needs 'runtime.device' to be cpu, but it is {config.runtime.device}."
     yield from _kept_networks_problems(config)
 
 
@@ -145,11 +141,8 @@ def unread_settings(config: RunConfig) -> Iterator[str]:
 
 def _unread_by_tables(config: RunConfig) -> dict[str, list[str]]:
     """Changed settings of a tabular solver that have no effect, by reason."""
-    if config.solver != "mccfr":
-        names = [name for name in _changed(config, "solve") if name not in ("solve.precision", "solve.abstraction")]
-        return {f"{config.solver} visits all hands": names}
-    plain = config.solve.reward_shape == "y1"
-    return {"'solve.reward_shape' is y1": _changed(config, "solve", "reward_on") if plain else []}
+    names = [name for name in _changed(config, "solve") if name not in ("solve.precision", "solve.abstraction")]
+    return {f"{config.solver} visits all hands": names if config.solver != "mccfr" else []}
 
 
 def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:

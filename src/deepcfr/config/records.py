@@ -109,11 +109,7 @@ class MemoryConfig:
 
     #: a uniform sample of all samples seen, or the newest ones. A panel of boards keeps all hands and ignores this section
     kind: Literal["reservoir", "window"] = "reservoir"
-    advantage_capacity: int = 40_000_000  #: samples in each player's advantage memory: infosets, or hands of each round
-    strategy_capacity: int = 40_000_000  #: samples in the strategy memory; hands of each round and player
-    #: a folder for the memories as files; if empty, they are in main memory. A run overwrites these files; it resumes from
-    #: its checkpoints and not from them
-    files: str = ""
+    capacity: int = 40_000_000  #: samples in each of the three: infosets, or hands of each round
 
 
 @dataclass(frozen=True)
@@ -233,7 +229,6 @@ class RuntimeConfig:
     checkpoint_seconds: int = (
         120  #: seconds between checkpoints, each at the end of an iteration; 0: after every iteration
     )
-    keep: int = 2  #: newest checkpoints to keep
     minutes: float = 0.0  #: time limit of the run; 0 is no limit
 
 
@@ -291,8 +286,6 @@ class TabularConfig:
     #: mccfr: function applied to losses in the game's unit (Lin 2024, section 6.3); y1 leaves them unchanged. Evaluation
     #: always uses the real payoffs
     reward_shape: Literal["y1", "y2", "y3", "y4"] = "y1"
-    #: mccfr: target of `reward_shape`: chips won and lost, or sampled regrets
-    reward_on: Literal["payoff", "regret"] = "payoff"
     #: mccfr: initial strategy of the tables: uniform, or by the simulated win rate of a hand's bucket (Lin 2024, section 7)
     initial: Literal["uniform", "win-rates"] = "uniform"
 

@@ -7,10 +7,8 @@ a hand's cards once for all its decisions.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import torch
 
 from deepcfr.core.errors import TrainingError
@@ -98,10 +96,7 @@ class Store:
 
 
 class Memory(Store):
-    """A store of infoset samples: advantages or strategies. A sample is a hand with one or more `decisions`.
-
-    With `files`, a prefix of paths, the columns are memory-mapped files; existing ones are overwritten.
-    """
+    """A store of infoset samples: advantages or strategies. A sample is a hand with one or more `decisions`."""
 
     def __init__(
         self,
@@ -109,7 +104,6 @@ class Memory(Store):
         capacity: int,
         kind: MemoryKind = "reservoir",
         device: str = "cpu",
-        files: Path | None = None,
         decisions: int = 1,
     ) -> None:
         self.encoding = encoding
@@ -121,8 +115,7 @@ class Memory(Store):
             "target": (torch.float32, (*several, encoding.num_actions)),
         }
         columns = {
-            name: _column(files and files.with_name(f"{files.name}-{name}.npy"), (capacity, *shape), dtype, device)
-            for name, (dtype, shape) in shapes.items()
+            name: torch.empty((capacity, *shape), dtype=dtype, device=device) for name, (dtype, shape) in shapes.items()
         }
         super().__init__(columns, capacity, kind)
 
@@ -145,15 +138,6 @@ class Memory(Store):
         sums = torch.zeros(len(distinct), weighted.shape[1], dtype=torch.float64, device=code.device)
         sums.index_add_(0, place, weighted)
         return (sums / total[:, None]).float()[place].view_as(self.filled("target"))
-
-
-def _column(path: Path | None, shape: tuple[int, ...], dtype: torch.dtype, device: str) -> torch.Tensor:
-    """An uninitialised array, in memory or, with `path`, in a file of the format of `numpy.save`."""
-    if path is None:
-        return torch.empty(shape, dtype=dtype, device=device)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    kind = torch.empty(0, dtype=dtype).numpy().dtype
-    return torch.from_numpy(np.lib.format.open_memmap(path, mode="w+", dtype=kind, shape=shape))
 
 
 def _last_writers(slot: torch.Tensor, capacity: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -52,7 +52,7 @@ class Checkpoint:
 
 
 def save_checkpoint(
-    run: Path, solver: Solver, fingerprint: str, seconds: float, keep: int, *, memories: bool = True
+    run: Path, solver: Solver, fingerprint: str, seconds: float, keep: int = 2, *, memories: bool = True
 ) -> Path:
     """Write the solver's state, then drop all but the newest `keep` checkpoints; returns the new folder.
 

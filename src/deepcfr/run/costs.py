@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from shutil import disk_usage
 
 import torch
 
@@ -29,7 +28,6 @@ from deepcfr.network.networks import number_of_weights
 from deepcfr.run.build import make_game, solver_class
 from deepcfr.run.listing import duration
 from deepcfr.solve.base import Solver
-from deepcfr.solve.data import value_memory_bytes
 from deepcfr.solve.mccfr import built_in_buckets
 from deepcfr.solve.memories import board_bytes, drawn_bytes
 
@@ -100,31 +98,11 @@ def network_bytes(game: Game, config: RunConfig) -> int:
 def _memory_note(game: Game, config: RunConfig, available: int | None, networks: int) -> str:
     """A sentence on the memories of a run; raises ConfigError if they do not fit beside its networks."""
     needed = solver_class(game, config).memory_bytes(game, config)
-    names = [
-        "memory.advantage_capacity",
-        "memory.strategy_capacity",
-        *(["values.capacity"] if config.has_values else []),
-    ]
+    names = ["memory.capacity", *(["values.capacity"] if config.has_values else [])]
     if config.solver == "nfsp":
         names = ["nfsp.reservoir_capacity", "nfsp.replay_capacity"]
-    lower = f"lower {' or '.join(names)}"
-    if config.memory.files and config.solver != "nfsp":
-        folder = Path(config.memory.files)
-        _require_disk(folder, needed - value_memory_bytes(game, config), lower)
-    else:
-        require_memory("The memories need up to", needed, available, lower, beside=networks)
+    require_memory("The memories need up to", needed, available, f"lower {' or '.join(names)}", beside=networks)
     return f"memories take up to {needed / 1e9:.2f} GB, and a checkpoint as much on disk"
-
-
-def _require_disk(folder: Path, needed: int, lower: str) -> None:
-    """Raise ConfigError if files of memories do not fit into the folder, which need not exist yet."""
-    there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
-    free = disk_usage(there).free
-    if needed > free:
-        raise ConfigError(
-            f"The memories need up to {needed / 1e9:.1f} GB in '{folder}', where {free / 1e9:.1f} GB are free: {lower}, "
-            "or set memory.files to another folder."
-        )
 
 
 def _board_notes(game: PokerGame, settings: SamplingConfig) -> Iterator[str]:

@@ -240,7 +240,7 @@ class RunFolder(RunRecord):
 
     def save(self, solver: Solver, seconds: float) -> Path:
         """Write a checkpoint."""
-        return save_checkpoint(self.path, solver, self.fingerprint, seconds, self.config.runtime.keep)
+        return save_checkpoint(self.path, solver, self.fingerprint, seconds)
 
     def load_policy(self, which: str, warn: Say) -> tuple[Policy, Solver]:
         """A strategy of the run, and the solver that it comes from.

@@ -45,7 +45,7 @@ from deepcfr.game.bet_size_game import BetSizePoker
 from deepcfr.game.betting import CALL, FOLD, NOT_TERMINAL
 from deepcfr.game.cards import address_of, uniform_at
 from deepcfr.game.poker import PokerGame
-from deepcfr.sample.mccfr import PLAIN, Learning, floor_after, normalise, sample, shaped
+from deepcfr.sample.mccfr import PLAIN, Decay, floor_after, normalise, sample, shaped
 from deepcfr.sample.traversal_tree import Situations, TableLayout, table_layout
 
 Table = npt.NDArray[np.floating] | npt.NDArray[np.uint8]
@@ -206,7 +206,7 @@ def _descend(bets: BetSizes, stack: _Stack, depth: int) -> int:
 @nb.njit(cache=True, nogil=True)
 def _traverse(
     bets: BetSizes, layout: BetSizeLayout, regrets: Table, averages: Table, buckets: Ints, result: int, run: Run,
-    floor: float, regret_shape: int, address: np.uint64, stack: _Stack,
+    floor: float, address: np.uint64, stack: _Stack,
 ) -> int:  # fmt: skip
     """One traversal: all actions of the traverser and one sampled action of the opponent; returns the nodes touched.
 
@@ -240,13 +240,13 @@ def _traverse(
                 touched += _descend(bets, stack, depth)
                 depth += 1
                 break
-            value = _credit(stack, depth, regrets, run.weight, regret_shape)
+            value = _credit(stack, depth, regrets, run.weight)
         else:
             return touched
 
 
 @nb.njit(cache=True, nogil=True)
-def _credit(stack: _Stack, depth: int, regrets: Table, weight: float, shape: int) -> float:
+def _credit(stack: _Stack, depth: int, regrets: Table, weight: float) -> float:
     """Add the sampled regrets of a traverser's decision after all its actions were visited; returns its value."""
     count, share, values = stack.options[depth], stack.share[depth], stack.value[depth]
     value = 0.0
@@ -256,14 +256,14 @@ def _credit(stack: _Stack, depth: int, regrets: Table, weight: float, shape: int
     for i in range(count):
         action = stack.legal[depth, i]
         entry = action if action < BET else action - lowest
-        regrets[stack.row[depth] + entry] += weight * shaped(values[i] - value, shape)
+        regrets[stack.row[depth] + entry] += weight * (values[i] - value)
     return value
 
 
 @nb.njit(cache=True, nogil=True)
 def bet_size_traversals(
     bets: BetSizes, layout: BetSizeLayout, regrets: Table, averages: Table, situations: Situations, run: Run,
-    learning: Learning = PLAIN,
+    decay: Decay = PLAIN,
 ) -> int:  # fmt: skip
     """Run the external-sampling traversals from number `run.first` for one player; returns the nodes touched.
 
@@ -273,10 +273,10 @@ def bet_size_traversals(
     stack = _new_stack(bets)
     touched = 0
     for i in range(len(situations.results)):
-        address, floor = address_of(run.stream, run.first + i), floor_after(learning, run.first + i)
+        address, floor = address_of(run.stream, run.first + i), floor_after(decay, run.first + i)
         touched += _traverse(
             bets, layout, regrets, averages, situations.buckets[i], situations.results[i], run, floor,
-            learning.shape, address, stack,
+            address, stack,
         )  # fmt: skip
     return touched
 

@@ -5,9 +5,9 @@ of siblings are read together, so cache misses overlap, and there is no recursio
 traversal, position), as in `deepcfr.core.rng`, so the choices of a traversal depend on chunks and threads only through the
 regrets that it reads.
 
-`Learning` holds two variants by Lin (2024,
-"4 Improvements to Monte Carlo Counterfactual Regret Minimization for Texas Heads Up No Limit Poker"): a least probability
-that decays with the games played, and rewards that weight losses and gains differently. Both are off in `PLAIN`.
+`Decay` and `shaped` are two improvements by Lin (2024, "4 Improvements to Monte Carlo Counterfactual Regret Minimization
+for Texas Heads Up No Limit Poker"): a least probability that decays with the games played, and rewards that weight losses
+and gains differently. Both are off by default.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from deepcfr.sample.traversal_tree import Situations, Small, TraversalTree
 SHAPES = ("y1", "y2", "y3", "y4")  # shapes of rewards; kernels take an index of this tuple
 
 
-class Learning(NamedTuple):
-    """Variants of the strategies and regrets of traversals; the first three numbers set the floor under strategies.
+class Decay(NamedTuple):
+    """A floor under strategies that decays.
 
     After x games the least probability of a legal action is max(0, start + slope * x), and 0 from game `end` on. A game is
     one traversal for each player, so x is the number of earlier traversals of the same player.
@@ -36,20 +36,19 @@ class Learning(NamedTuple):
     slope: float = 0.0  # per game
     end: int = 0
     games: int = 0  # before traversal 0 of the stream
-    shape: int = 0  # shape of sampled regrets, an index of SHAPES
 
 
-PLAIN = Learning()
+PLAIN = Decay()
 
 
 @nb.njit(cache=True, nogil=True)
-def floor_after(learning: Learning, traversal: int) -> float:
+def floor_after(decay: Decay, traversal: int) -> float:
     """The least probability of a legal action in a traversal of the stream: 0 exactly from the end on.
 
     Source: Lin 2024, section 6.2.
     """
-    game = learning.games + traversal
-    return max(0.0, learning.start + learning.slope * game) if game < learning.end else 0.0
+    game = decay.games + traversal
+    return max(0.0, decay.start + decay.slope * game) if game < decay.end else 0.0
 
 
 @nb.njit(cache=True, nogil=True)
@@ -157,9 +156,7 @@ def _descend(
 
 
 @nb.njit(cache=True, nogil=True)
-def _ascend(
-    tree: TraversalTree, regrets: Floats, traverser: int, weight: float, shape: int, visits: _Visits, end: int
-) -> int:
+def _ascend(tree: TraversalTree, regrets: Floats, traverser: int, weight: float, visits: _Visits, end: int) -> int:
     """Propagate values to the root and add the traverser's sampled regrets; returns the nodes touched."""
     touched = 0
     for visit in range(end - 1, -1, -1):
@@ -175,7 +172,7 @@ def _ascend(
             visits.value[visit] = value
             at = visits.row[visit]
             for a in range(count):
-                regrets[at + a] += weight * shaped(visits.value[child + a] - value, shape)
+                regrets[at + a] += weight * (visits.value[child + a] - value)
         elif actor != TERMINAL:
             visits.value[visit] = visits.value[child]
     return touched
@@ -184,12 +181,12 @@ def _ascend(
 @nb.njit(cache=True, nogil=True)
 def external_traversals(
     tree: TraversalTree, regrets: Floats, averages: Floats, situations: Situations, traverser: int, weight: float,
-    stream: np.uint64, first: int, learning: Learning = PLAIN,
+    stream: np.uint64, first: int, decay: Decay = PLAIN,
 ) -> int:  # fmt: skip
     """Run the external-sampling traversals `first` .. of the stream for one player; returns the nodes touched.
 
     Adds `weight` times the sampled regrets of the traverser, and `weight` times the opponent's strategy to the averages.
-    The floor of `learning` applies to both players.
+    The floor of `decay` applies to both players.
     Source: Lanctot et al. 2009, section 4, external-sampling MCCFR.
     """
     most = len(tree.actor)  # positions are visited at most once, so the children of one more position fit
@@ -198,10 +195,10 @@ def external_traversals(
     )
     touched = 0
     for i in range(len(situations.results)):
-        address, floor = address_of(stream, first + i), floor_after(learning, first + i)
+        address, floor = address_of(stream, first + i), floor_after(decay, first + i)
         buckets, result = situations.buckets[i], situations.results[i]
         end = _descend(tree, regrets, averages, buckets, result, traverser, weight, floor, address, visits)
-        touched += _ascend(tree, regrets, traverser, weight, learning.shape, visits, end)
+        touched += _ascend(tree, regrets, traverser, weight, visits, end)
     return touched
 
 
@@ -252,7 +249,7 @@ def _follow(
 
 
 @nb.njit(cache=True, nogil=True)
-def _credit(regrets: Floats, weight: float, payoff: float, shape: int, depth: int, path: _Path) -> None:
+def _credit(regrets: Floats, weight: float, payoff: float, depth: int, path: _Path) -> None:
     """Add the sampled regrets along a path of `depth` choices that ended in `payoff` to the traverser.
 
     The estimate of an action is 0, and of the one that was taken what follows / its probability.
@@ -267,14 +264,14 @@ def _credit(regrets: Floats, weight: float, payoff: float, shape: int, depth: in
         mean = path.share[used + path.taken[d]] * estimate
         for a in range(path.actions[d]):
             own = estimate if a == path.taken[d] else 0.0
-            regrets[path.row[d] + a] += weight * shaped(path.before[d] * (own - mean), shape)
+            regrets[path.row[d] + a] += weight * path.before[d] * (own - mean)
         value = mean
 
 
 @nb.njit(cache=True, nogil=True)
 def outcome_traversals(
     tree: TraversalTree, regrets: Floats, averages: Floats, situations: Situations, traverser: int, weight: float,
-    stream: np.uint64, first: int, exploration: float, learning: Learning = PLAIN,
+    stream: np.uint64, first: int, exploration: float, decay: Decay = PLAIN,
 ) -> int:  # fmt: skip
     """Run the outcome-sampling traversals `first` .. of the stream for one player; returns the nodes touched.
 
@@ -292,11 +289,11 @@ def outcome_traversals(
     sign = 1.0 - 2.0 * traverser
     total = 0
     for i in range(len(situations.results)):
-        address, floor = address_of(stream, first + i), floor_after(learning, first + i)
+        address, floor = address_of(stream, first + i), floor_after(decay, first + i)
         buckets, result = situations.buckets[i], situations.results[i]
         end, depth, touched = _follow(
             tree, regrets, averages, buckets, traverser, weight, exploration, floor, address, path, mixture
         )
-        _credit(regrets, weight, sign * tree.payoff[end, result], learning.shape, depth, path)
+        _credit(regrets, weight, sign * tree.payoff[end, result], depth, path)
         total += touched
     return total

@@ -19,9 +19,9 @@ thread is deterministic.
 
 **Improvements of Lin** (2024, "4 Improvements to Monte Carlo Counterfactual Regret Minimization for Texas Heads Up No
 Limit Poker"): threads are above, and a floor under strategies, a shape of rewards and initial strategies are settings
-(sections 6.2, 6.3 and 7). A shape
-of payoffs makes a game that is not zero-sum, in which each player has payoffs of its own; regrets and averages are of
-that game, and every evaluation of the policies is of the real one. See `docs/no-limit.md`.
+(sections 6.2, 6.3 and 7). A shape of rewards makes a game that is not zero-sum, in which each player has payoffs of its
+own; regrets and averages are of that game, and every evaluation of the policies is of the real one. See
+`docs/no-limit.md`.
 
 Poker with a few bet sizes (section 10) needs no list of its nodes: its tables and traversals are those of
 `sample.bet_size_tables`. Without regrets they are saved in a compact form.
@@ -56,7 +56,7 @@ from deepcfr.sample.bet_size_tables import BetSizeLayout, Run, bet_size_traversa
 from deepcfr.sample.initial import RangeBuckets, hand_table, range_buckets, start_hands, tree_table
 from deepcfr.sample.mccfr import (
     SHAPES,
-    Learning,
+    Decay,
     external_traversals,
     outcome_traversals,
     shaped,
@@ -98,7 +98,7 @@ class Chunk(NamedTuple):
     action_stream: np.uint64
     traverser: int
     weight: float  # of regrets and strategies
-    learning: Learning
+    decay: Decay
 
 
 class MCCFR(TabularSolver):
@@ -150,10 +150,10 @@ class MCCFR(TabularSolver):
         deal_stream = key(self.config.seed, "deal", t, traverser)
         action_stream = np.uint64(key(self.config.seed, "action", t, traverser))
         weight = float(t) if self.settings.weighting == "linear" else 1.0
-        total, learning = self.settings.traversals, self._learning(t)
+        total, decay = self.settings.traversals, self._decay(t)
         size = max(1, min(_MOST_CHUNK, -(-total // self.workers.count)))
         chunks = (
-            Chunk(first, min(size, total - first), deal_stream, action_stream, traverser, weight, learning)
+            Chunk(first, min(size, total - first), deal_stream, action_stream, traverser, weight, decay)
             for first in range(0, total, size)
         )
         return sum(self.workers.map(self._run, chunks))
@@ -165,26 +165,25 @@ class MCCFR(TabularSolver):
         tables = (self._regret, self._average, situations)
         if not self._trees:
             assert isinstance(self.game, BetSizePoker)
-            shape = SHAPES.index(config.reward_shape) if config.reward_on == "payoff" else 0
+            shape = SHAPES.index(config.reward_shape)
             unit = float(self.game.rules.unit_chips)
             run = Run(chunk.traverser, chunk.weight, chunk.action_stream, chunk.first, unit, shape)
-            return int(bet_size_traversals(self.game.bets, self._bet_size_layout, *tables, run, chunk.learning))
+            return int(bet_size_traversals(self.game.bets, self._bet_size_layout, *tables, run, chunk.decay))
         where = (
             self._trees[chunk.traverser], *tables, chunk.traverser, chunk.weight, chunk.action_stream, chunk.first
         )  # fmt: skip
         if config.sampler == "outcome":
-            return int(outcome_traversals(*where, EXPLORATION, chunk.learning))
-        return int(external_traversals(*where, chunk.learning))
+            return int(outcome_traversals(*where, EXPLORATION, chunk.decay))
+        return int(external_traversals(*where, chunk.decay))
 
-    def _learning(self, t: int) -> Learning:
-        """The floor under strategies in iteration t, and the shape of regrets."""
+    def _decay(self, t: int) -> Decay:
+        """The floor under strategies in iteration t."""
         config = self.settings
-        return Learning(
+        return Decay(
             start=config.exploration_start,
             slope=_FLOOR_SLOPE,
             end=_FLOOR_END if config.exploration_start > 0 else 0,
             games=(t - 1) * config.traversals,
-            shape=SHAPES.index(config.reward_shape) if config.reward_on == "regret" else 0,
         )
 
     def describe(self) -> str:
@@ -331,7 +330,7 @@ def _trees(
     else:
         assert isinstance(game, PokerGame)
         tree = poker_traversal_tree(game, tables.layout)
-    if config.reward_on == "payoff" and config.reward_shape != SHAPES[0]:
+    if config.reward_shape != SHAPES[0]:
         return _shaped_tree(tree, 0, config.reward_shape), _shaped_tree(tree, 1, config.reward_shape)
     return tree, tree
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import comb
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,13 +55,10 @@ class InfosetMemories:
     """A reservoir of advantages for each player and one of strategies, as in Algorithm 1; a sample has `decisions`."""
 
     def __init__(self, game: Game, config: MemoryConfig, decisions: int = 1) -> None:
-        self._game, self._config, self._decisions = game, config, decisions
-        self.advantages = [self._memory(f"advantage-{player}", config.advantage_capacity) for player in PLAYERS]
-        self.strategies = self._memory("strategy", config.strategy_capacity)
-
-    def _memory(self, name: str, capacity: int) -> Memory:
-        files = Path(self._config.files) / name if self._config.files else None
-        return Memory(self._game.encoding, capacity, self._config.kind, self._game.device, files, self._decisions)
+        self._game = game
+        shape = game.encoding, config.capacity, config.kind, game.device, decisions
+        self.advantages = [Memory(*shape) for _ in PLAYERS]
+        self.strategies = Memory(*shape)
 
     @property
     def stores(self) -> dict[str, Store]:
@@ -189,19 +185,19 @@ def new_memories(game: Game, config: RunConfig) -> Memories:
 
 def memory_bytes(game: Game, config: RunConfig) -> int:
     """Bytes of the memories of a run when they are full, of infosets or of hands."""
-    memory, sampling = config.memory, config.sampling
+    sampling = config.sampling
     if sampling.on_panel:
         poker, first_round = poker_game(game), int(config.cfr.first_round == "table")
         trees, rows = round_trees(poker), panel_rows(poker, sampling)
         keys = _players_and_rounds(trees, first_round)
         return sum(2 * rows[r] * bytes_per_hand(*_shape(poker, trees[r], p)) for p, r in keys)
     decisions = sampling.decisions if sampling.kind == "public-chance" else 1
-    return bytes_per_sample(game.encoding, decisions) * (2 * memory.advantage_capacity + memory.strategy_capacity)
+    return bytes_per_sample(game.encoding, decisions) * 3 * config.memory.capacity
 
 
 def without_memories(config: RunConfig) -> RunConfig:
     """The configuration with memories of one row, for a run that collects nothing, so nothing large is allocated."""
-    memory = replace(config.memory, advantage_capacity=1, strategy_capacity=1, files="")
+    memory = replace(config.memory, capacity=1)
     nfsp = replace(config.nfsp, replay_capacity=1, reservoir_capacity=1)
     return replace(config, memory=memory, nfsp=nfsp, values=replace(config.values, capacity=1))
 

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.metadata import version
 
 import anyio
 import torch
@@ -29,6 +28,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from deepcfr import __version__
 from deepcfr.core.errors import ConfigError, DeepCFRError
 from deepcfr.core.files import state_folder
 from deepcfr.core.signals import HANGUP, handled
