@@ -6,7 +6,7 @@ python -m experiments.small_games [seeds] > experiments/results/small_games.json
 from __future__ import annotations
 
 import json
-import resource
+import os
 import subprocess
 import sys
 import tempfile
@@ -25,11 +25,11 @@ RUNS = {
 def train(name: str, seed: int, folder: Path) -> dict[str, float]:
     """One run in a separate process, as started by a user."""
     words = [*RUNS[name], "--seed", str(seed), "--out", str(folder / f"{name}-{seed}"), "--json"]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    before = os.times().children_user
     result = subprocess.run(
         [sys.executable, "-m", "deepcfr.cli", "train", *words], check=True, stdout=subprocess.PIPE, text=True
     )
-    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    used = os.times().children_user - before  # 0 on Windows
     facts = json.loads(result.stdout)
     return {
         "seed": seed,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
-import resource
 import time
 from typing import Any
 
@@ -30,6 +29,7 @@ from deepcfr.network.fit import orthogonalised
 from deepcfr.network.memory import bytes_per_sample
 from deepcfr.run.metrics import environment
 from deepcfr.solve.deep_cfr import DeepCFR
+from experiments.bench import peak_memory
 from experiments.grid import Say
 
 _EVALUATE_EVERY = 5  # iterations between exact evaluations, to find when OpenSpiel's NashConv is reached
@@ -236,7 +236,7 @@ def bench_fhp(seed: int, say: Say) -> dict[str, Any]:
         "exact_evaluation_seconds": result.seconds,
         "boards": result.boards,
         "bytes_per_sample": bytes_per_sample(game.encoding),
-        "peak_memory_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+        "peak_memory_gb": peak_memory() / 1e9,
     }
 
 

@@ -6,7 +6,6 @@ The two sides of a ratio run in turns, and medians are compared, because other p
 from __future__ import annotations
 
 import multiprocessing
-import resource
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -29,6 +28,7 @@ from deepcfr.run.metrics import environment
 from deepcfr.solve.mccfr import MCCFR
 from deepcfr.solve.sequence_form import TreeCFR
 from deepcfr.solve.vector_cfr import VectorCFR
+from experiments.bench import peak_memory
 from experiments.grid import Say
 
 Rate = Callable[[], float]  # does some work and returns its rate per second
@@ -95,7 +95,7 @@ def measure_full_width(game: str, precision: str, iterations: int, threads: int)
     config = _config("linear-cfr", iterations + 1, threads, precision=precision)
     solver = VectorCFR(load_game(game), config)
     seconds = [record.iteration_seconds for record in solver.iterations()]
-    return mean(seconds[1:]), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    return mean(seconds[1:]), peak_memory() / 1e9
 
 
 def _config(solver: SolverName, iterations: int, threads: int = 1, seed: int = 0, **settings: Any) -> RunConfig:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -50,7 +51,9 @@ class StandardOutput:
 
 @contextmanager
 def standard_output(*, goes_on: bool) -> Iterator[None]:
-    """A block whose standard output is a `StandardOutput`, flushed at its end."""
+    """A block whose standard output is a `StandardOutput`, flushed at its end; `?` stands for what it cannot encode."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
     with redirect_stdout(cast("TextIO", StandardOutput(sys.stdout, goes_on))):
         try:
             yield

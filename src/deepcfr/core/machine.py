@@ -56,13 +56,13 @@ def _text(path: Path) -> str | None:
         return None
 
 
-def resident_memory(process: int | None = None) -> int:
-    """Resident bytes of a process (by default this one), including mapped files; 0 without `/proc`.
+def resident_memory() -> int:
+    """Resident bytes of this process, including mapped files; 0 without `/proc`.
 
-    Source: the second number of `/proc/PID/statm`, in pages (proc_pid_statm(5)).
+    Source: the second number of `/proc/self/statm`, in pages (proc_pid_statm(5)).
     """
     try:
-        pages = int(Path(f"/proc/{process or 'self'}/statm").read_bytes().split()[1])
+        pages = int(Path("/proc/self/statm").read_bytes().split()[1])
     except OSError:
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE")

@@ -279,11 +279,9 @@ def _listen(host: str, port: int) -> socket.socket:
     if not 0 <= port <= 65_535:
         raise ConfigError(f"--port must be from 0 to 65535, but is {port}.")
     try:
-        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family, kind, protocol)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(place)
-        listening.listen(256)  # early requests wait until the application is ready
+        family, *_, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        # early requests wait until the application is ready
+        listening = socket.create_server(place[:2], family=family, backlog=256)
     except (OSError, UnicodeError) as error:  # no name of a machine is what cannot be encoded
         raise ConfigError(f"{host}:{port} is not available: {getattr(error, 'strerror', None) or error}.") from error
     return listening
