@@ -8,7 +8,7 @@ WORKERS ?= 2
 STUDY ?= fig4-left
 BENCH ?= fhp
 
-.PHONY: setup browser run gpu test test-all screens reproduce bench lint site site-serve lock clean
+.PHONY: setup browser run gpu test test-all test-lowest screens reproduce bench lint site site-serve lock clean
 
 setup: .venv/installed
 
@@ -51,6 +51,13 @@ test: setup browser
 test-all: setup browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "" --hypothesis-profile=random
 
+# The tests with the lowest versions that pyproject.toml allows of what the package imports; uv must be there.
+test-lowest: browser
+	uv venv --quiet --clear build/lowest
+	uv pip install --quiet --python build/lowest --resolution lowest-direct --all-extras -e .
+	uv pip install --quiet --python build/lowest --group test
+	build/lowest/bin/python -m pytest -n $(WORKERS) --dist worksteal
+
 # The pictures of README.md and docs/web.md, 1280 pixels wide; chromium must be there.
 screens: setup browser
 	DEEPCFR_SCREENS=docs/screens $(BIN)/python -m pytest tests/web/test_browser.py tests/test_documentation_site.py -k picture
@@ -80,8 +87,9 @@ site-serve: site
 
 # New lock files, with uv: the versions stay as they are where they may; make lock UPGRADE=--upgrade takes the newest.
 lock:
-	uv pip compile --quiet $(UPGRADE) pyproject.toml --output-file requirements.lock
-	uv pip compile --quiet $(UPGRADE) pyproject.toml --all-extras --group dev --constraint requirements.lock --output-file requirements-dev.lock
+	uv pip compile --quiet $(UPGRADE) pyproject.toml --constraint requirements-torch.lock --output-file requirements.lock
+	uv pip compile --quiet $(UPGRADE) pyproject.toml --all-extras --group dev --constraint requirements-torch.lock --constraint requirements.lock \
+	  --output-file requirements-dev.lock
 
 clean:
 	rm -rf .venv

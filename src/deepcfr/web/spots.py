@@ -228,7 +228,7 @@ def _add_api(routes: APIRouter, shelf: SpotShelf, site: Site) -> None:
         solved(shelf, name)
         return state_of(shelf, shelf.rename(name, wanted.name))
 
-    @routes.delete("/api/spots/{name}", status_code=204, responses=PROBLEMS, tags=["spots"])
+    @routes.delete("/api/spots/{name}", status_code=204, response_model=None, responses=PROBLEMS, tags=["spots"])
     def delete(name: str) -> None:
         """Delete a solved spot and its file, or one that could not be solved."""
         shelf.delete(state_of(shelf, name).name)
