@@ -49,9 +49,9 @@ def share_alike(config: RunConfig) -> float:
     """The share of pairs of twins that differ to a player, in which the network sees no difference."""
     game = build_game(load_source(config.game), config.network.suits)
     assert isinstance(game, PokerGame)
-    one, other = twins(game, 5_000)
+    one, other = twins(game, 1_500)
     differ = (one != other).any(1)
-    assert differ.sum() > 300
+    assert differ.sum() > 90
     return float((counts(game, config, one) == counts(game, config, other)).all(1)[differ].mean())
 
 

@@ -2,17 +2,18 @@
 
 import pytest
 import torch
+from scipy.stats import chisquare
 
 from deepcfr.config import FitConfig, NetworkConfig
-from deepcfr.core.rng import generator
+from deepcfr.core.rng import generator, key
 from deepcfr.core.types import Infosets, Samples
 from deepcfr.game.base import by_infoset
 from deepcfr.game.presets import load_game
-from deepcfr.network.examples import InfosetExamples, Objective, linear_weights
+from deepcfr.network.examples import Draw, InfosetExamples, Objective, linear_weights
 from deepcfr.network.fit import advantage_loss
 from deepcfr.network.memory import Memory
 from deepcfr.network.networks import build_network
-from fit_data import EVERY, GAME, LEGAL, NEWEST, advantages, new_network
+from fit_data import EVERY, GAME, LEGAL, NEWEST, Downhill, advantages, new_network
 
 
 def examples_in(memory: Memory) -> InfosetExamples:
@@ -101,14 +102,6 @@ def test_balanced_draws_take_as_much_weight_from_every_round() -> None:
         torch.testing.assert_close(odds[part] / odds[part].max(), memory.filled("iteration")[part] / 7)
 
 
-@pytest.mark.parametrize("scaled", [True, False])
-def test_the_scale_is_one_unless_targets_are_scaled(scaled: bool) -> None:
-    data = advantages(unit=100.0)
-    objective = Objective(GAME.encoding.legal, advantage_loss, linear_weights, NEWEST, scaled=scaled)
-    scale = InfosetExamples(data.memory, objective, FitConfig()).scale()
-    assert (scale > 50) if scaled else (scale == 1)
-
-
 def test_the_scale_of_a_large_memory_is_that_of_all_its_parts() -> None:
     """Later samples are ten times as large as earlier ones, and neither alone gives the unit."""
     data = advantages(count=4_000)
@@ -139,3 +132,20 @@ def test_targets_are_divided_by_the_unit_of_their_infoset() -> None:
     assert losses[0] == pytest.approx(losses[1])
     assert scales[0] == pytest.approx(scales[1])
     assert scales[0] < float(target.square().mean().sqrt())
+
+
+class Selective(Downhill):
+    """Examples of which the later ones are drawn more often."""
+
+    @property
+    def odds(self) -> torch.Tensor:
+        return (1 + torch.arange(100) // 50).float() / 3
+
+
+@pytest.mark.parametrize(("kind", "weight"), [(Downhill, torch.ones(100)), (Selective, 1.0 + torch.arange(100) // 50)])
+def test_draws_follow_the_odds(kind: type[Downhill], weight: torch.Tensor) -> None:
+    draw, index = Draw(kind(count=100), key(5, "draw"), torch.device("cpu")), torch.empty(10, 4_000, dtype=torch.int64)
+    draw.fill(index)
+    counts = torch.bincount(index.view(-1), minlength=100)
+    expected = weight.double()
+    assert chisquare(counts, 40_000 * expected / expected.sum()).pvalue > 1e-3

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepcfr.network.fit import advantage_loss, masked_softmax, strategy_loss
@@ -15,20 +15,15 @@ Loss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.
 
 
 def test_advantage_loss_by_hand() -> None:
-    predicted = torch.tensor([[1.0, 2.0, 50.0], [0.0, -1.0, 2.0]])
-    advantage = torch.tensor([[0.0, 4.0, 0.0], [1.0, 1.0, 2.0]])
-    # first sample 1 + 4, second 1 + 4 + 0; the sum of 0.5 * 5 and 2 * 5
-    assert float(advantage_loss(predicted, advantage, LEGAL, torch.tensor([0.5, 2.0]))) == 12.5
-    assert float(advantage_loss(predicted, advantage, LEGAL, torch.tensor([1.0, 0.0]))) == 5.0
-    assert float(advantage_loss(advantage, advantage, LEGAL, torch.ones(2))) == 0.0
-
-
-def test_advantage_gradient_by_hand() -> None:
     predicted = torch.tensor([[1.0, 2.0, 50.0], [0.0, -1.0, 2.0]], requires_grad=True)
     advantage = torch.tensor([[0.0, 4.0, 0.0], [1.0, 1.0, 2.0]])
-    advantage_loss(predicted, advantage, LEGAL, torch.tensor([0.5, 2.0])).backward()
-    # 2 * weight * (predicted - advantage)
-    assert predicted.grad.tolist() == [[1.0, -2.0, 0.0], [-4.0, -8.0, 0.0]]
+    # first sample 1 + 4, second 1 + 4 + 0; the sum of 0.5 * 5 and 2 * 5
+    loss = advantage_loss(predicted, advantage, LEGAL, torch.tensor([0.5, 2.0]))
+    assert loss.item() == 12.5
+    loss.backward()
+    assert predicted.grad.tolist() == [[1.0, -2.0, 0.0], [-4.0, -8.0, 0.0]]  # 2 * weight * (predicted - advantage)
+    assert advantage_loss(predicted, advantage, LEGAL, torch.tensor([1.0, 0.0])).item() == 5.0
+    assert float(advantage_loss(advantage, advantage, LEGAL, torch.ones(2))) == 0.0
 
 
 def test_strategy_loss_by_hand() -> None:
@@ -47,12 +42,13 @@ def test_strategy_gradient_by_hand() -> None:
 
 
 @pytest.mark.parametrize("loss", [advantage_loss, strategy_loss])
+@settings(max_examples=20)
 @given(st.floats(-1e6, 1e6, width=32))
 def test_outputs_of_illegal_actions_have_no_influence(loss: Loss, illegal: float) -> None:
     results = []
     for value in (0.0, illegal):
         predicted = torch.tensor([[0.3, -0.2, value], [0.1, 0.2, 0.4]], requires_grad=True)
-        target = torch.tensor([[0.75, 0.25, 0.0], [0.5, 0.25, 0.25]])
+        target = torch.tensor([[0.75, 0.25, value if loss is advantage_loss else 0.0], [0.5, 0.25, 0.25]])
         result = loss(predicted, target, LEGAL, torch.tensor([1.0, 2.0]))
         result.backward()
         assert predicted.grad[0, 2] == 0
@@ -61,30 +57,11 @@ def test_outputs_of_illegal_actions_have_no_influence(loss: Loss, illegal: float
     assert results[0] == results[1]
 
 
-@given(st.floats(-1e6, 1e6, width=32))
-def test_advantages_of_illegal_actions_have_no_influence(illegal: float) -> None:
-    predicted = torch.tensor([[0.3, -0.2, 1.0], [0.1, 0.2, 0.4]])
-    clean, dirty = torch.zeros(2, 3), torch.tensor([[0.0, 0.0, illegal], [0.0, 0.0, 0.0]])
-    weight = torch.tensor([1.0, 2.0])
-    assert torch.equal(advantage_loss(predicted, clean, LEGAL, weight), advantage_loss(predicted, dirty, LEGAL, weight))
-
-
-@pytest.mark.parametrize("loss", [advantage_loss, strategy_loss])
-def test_losses_are_sums_of_single_losses_and_linear_in_the_weight(loss: Loss) -> None:
-    generator = torch.Generator().manual_seed(0)
-    predicted, target = torch.randn(6, 3, generator=generator), torch.rand(6, 3, generator=generator)
-    legal = torch.tensor([[True, True, True]]).repeat(6, 1)
-    weight = torch.rand(6, generator=generator)
-    whole = loss(predicted, target, legal, weight)
-    single = [loss(predicted[i : i + 1], target[i : i + 1], legal[:1], torch.ones(1)) * weight[i] for i in range(6)]
-    torch.testing.assert_close(whole, torch.stack(single).sum())
-    torch.testing.assert_close(loss(predicted, target, legal, 2 * weight), 2 * whole)
-
-
 LOGITS = st.lists(st.floats(-1e4, 1e4, width=32), min_size=4, max_size=4)
 MASKS = st.lists(st.booleans(), min_size=4, max_size=4).filter(any)
 
 
+@settings(max_examples=50)
 @given(LOGITS, MASKS)
 def test_masked_softmax_is_a_distribution_over_legal_actions(logits: list[float], legal: list[bool]) -> None:
     mask = torch.tensor([legal])

@@ -7,12 +7,12 @@ from torch import nn
 from deepcfr.core.parallel import Workers
 from deepcfr.network.fit import Muon, TorchMuon, orthogonalised
 
-SHAPES = [(64, 64), (192, 192), (64, 192), (192, 64), (5, 3)]
+SHAPES = [(64, 64), (64, 192), (5, 3)]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("iterations", [3, 5])
+@pytest.mark.parametrize(("shape", "iterations"), [((64, 192), 5), ((192, 64), 3), ((5, 3), 5)])
 def test_singular_values_follow_the_quintic_and_singular_vectors_stay(shape: tuple[int, int], iterations: int) -> None:
+    assert torch.equal(orthogonalised(torch.zeros(shape)), torch.zeros(shape))
     matrix = torch.randn(*shape, generator=torch.Generator().manual_seed(1))
     u, s, v = torch.linalg.svd(matrix.double(), full_matrices=False)
     expected = s / s.norm()
@@ -28,10 +28,6 @@ def test_five_iterations_bring_singular_values_near_1() -> None:
     assert float(values.min()) > 0.68
     assert float(values.max()) < 1.21
     assert float((u @ v - orthogonalised(matrix, 5)).norm() / 8) < 0.35
-
-
-def test_the_zero_matrix_stays_zero() -> None:
-    assert torch.equal(orthogonalised(torch.zeros(4, 7)), torch.zeros(4, 7))
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -1,7 +1,8 @@
 """Steps: those of torch's plain Adam, and the same numbers as CUDA graphs as run operation by operation."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from deepcfr.game.presets import load_game
 from deepcfr.network.examples import Draw, InfosetExamples, Loss, Objective, _batch_loss, linear_weights
 from deepcfr.network.fit import Descent, advantage_loss, fit, gradients, strategy_loss
 from deepcfr.network.memory import Memory
-from deepcfr.network.networks import build_network
+from deepcfr.network.networks import SplitNetwork, build_network
 from deepcfr.solve.self_play import Learner
 from fit_data import LEGAL, NEWEST, Downhill, advantages, new_network
 
@@ -33,8 +34,7 @@ class ReadsBack(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("draw", ["uniform", "merged"])
-@pytest.mark.parametrize("loss", [advantage_loss, strategy_loss])
+@pytest.mark.parametrize(("loss", "draw"), [(advantage_loss, "merged"), (strategy_loss, "uniform")])
 def test_a_step_reads_nothing_back_from_the_device(loss: Loss, draw: Any) -> None:
     data, config = advantages(), FitConfig(batch_size=32, draw=draw)
     examples = InfosetExamples(data.memory, Objective(LEGAL, loss, linear_weights, NEWEST), config)
@@ -62,36 +62,29 @@ def test_a_step_takes_its_examples_and_rates_by_the_counter(monkeypatch: pytest.
     torch.testing.assert_close(start - network.head.bias.detach(), torch.full((3,), sum(rates)), atol=1e-5, rtol=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["paper", "mlp", "two-tower"])
+def descended(network: SplitNetwork, examples: InfosetExamples) -> None:
+    """Twenty steps of a fit."""
+    descent = Descent(network, examples, FitConfig(batch_size=32), Workers(1))
+    descent.make_room(block=20, batch=32)
+    descent.run(Draw(examples, 1, torch.device("cpu")), [(1e-2, 1)] * 20)
+
+
+def learnt(network: SplitNetwork, examples: InfosetExamples) -> None:
+    """Twenty steps of a solver by self-play."""
+    Learner(network).descend(len(examples), partial(examples.loss, network), 20, 32, 1e-2, stream=1)
+
+
+@pytest.mark.parametrize(("kind", "steps"), [("paper", descended), ("two-tower", descended), ("mlp", learnt)])
 def test_steps_are_those_of_adam_without_fused_kernels(
-    kind: Literal["paper", "mlp", "two-tower"], monkeypatch: pytest.MonkeyPatch
+    kind: str, steps: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, config = advantages(), FitConfig(batch_size=32)
-    examples = InfosetExamples(data.memory, Objective(LEGAL, advantage_loss, linear_weights, NEWEST), config)
-    networks, plain = [], torch.optim.Adam
-    for adam in (plain, lambda parameters, lr, **_: plain(parameters, lr=lr, fused=False)):
-        monkeypatch.setattr(torch.optim, "Adam", adam)
-        network = new_network(kind=kind)
-        descent = Descent(network, examples, config, Workers(1))
-        descent.make_room(block=20, batch=32)
-        descent.run(Draw(examples, 1, torch.device("cpu")), [(1e-2, 1)] * 20)
-        networks.append(network)
-    for ours, theirs in zip(*(network.parameters() for network in networks), strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-3)
-
-
-@pytest.mark.parametrize("kind", ["paper", "mlp", "two-tower"])
-def test_a_learners_steps_are_those_of_adam_too(
-    kind: Literal["paper", "mlp", "two-tower"], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data, config, plain = advantages(), FitConfig(batch_size=32), torch.optim.Adam
-    examples = InfosetExamples(data.memory, Objective(LEGAL, advantage_loss, linear_weights, NEWEST), config)
-    networks = [new_network(kind=kind), new_network(kind=kind)]
-    adams = (plain, lambda parameters, **_: plain(parameters, fused=False))
+    objective = Objective(LEGAL, advantage_loss, linear_weights, NEWEST)
+    examples = InfosetExamples(advantages().memory, objective, FitConfig(batch_size=32))
+    networks, plain = [new_network(kind=kind), new_network(kind=kind)], torch.optim.Adam
+    adams = (plain, lambda parameters, **rest: plain(parameters, **(rest | {"fused": False})))
     for network, adam in zip(networks, adams, strict=True):
         monkeypatch.setattr(torch.optim, "Adam", adam)
-        learner = Learner(network)
-        learner.descend(len(examples), partial(examples.loss, network), 20, 32, 1e-2, stream=1)
+        steps(network, examples)
     for ours, theirs in zip(*(network.parameters() for network in networks), strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-3)
 
@@ -99,8 +92,7 @@ def test_a_learners_steps_are_those_of_adam_too(
 # On CUDA
 
 
-@pytest.mark.parametrize("draw", ["uniform", "merged"])
-@pytest.mark.parametrize("loss", [advantage_loss, strategy_loss])
+@pytest.mark.parametrize(("loss", "draw"), [(advantage_loss, "merged"), (strategy_loss, "uniform")])
 def test_the_loss_compiles_whole_and_stays_the_same(loss: Loss, draw: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     data, config = advantages(), FitConfig(batch_size=32, draw=draw)
     examples = InfosetExamples(data.memory, Objective(LEGAL, loss, linear_weights, NEWEST), config)
