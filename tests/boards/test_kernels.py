@@ -80,22 +80,15 @@ def check(hands: Hands, num_cards: int, rng: np.random.Generator) -> None:
         np.testing.assert_allclose(found[1], amount * showdown @ reach, rtol=1e-12, atol=1e-12 * reach.sum())
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_flops_of_holdem(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    hands = hands_on("fhp", rng.choice(52, 3, replace=False).tolist())
-    assert len(hands) == 1176
-    assert len(np.unique(hands.strength)) < 1176  # there are ties
-    check(hands, 52, rng)
-
-
 def test_a_flop_by_phevaluators_ranking() -> None:
     board = [3, 20, 33]
     hands = hands_on("fhp", board)
+    assert len(hands) == 1176
+    assert len(np.unique(hands.strength)) < 1176  # there are ties
     ranks = np.array([phevaluator.evaluate_cards(*hole, *board) for hole in hands.holes.tolist()])
     reach = random_reach(np.random.default_rng(2), len(ranks))
-    showdown = pays(hands.holes, -ranks)[1] @ reach
-    np.testing.assert_allclose(values_of(hands, reach, 1.0, 52)[1], showdown, atol=1e-12 * reach.sum())
+    for found, pay in zip(values_of(hands, reach, 1.0, 52), pays(hands.holes, -ranks), strict=True):
+        np.testing.assert_allclose(found, pay @ reach, atol=1e-12 * reach.sum())
 
 
 def test_a_board_that_ties_every_hand_pays_nothing() -> None:
@@ -115,7 +108,7 @@ def test_one_card_hands(name: str) -> None:
 
 
 @pytest.mark.parametrize("held", [1, 2])
-@pytest.mark.parametrize("levels", [1, 2, 5, 1000])
+@pytest.mark.parametrize("levels", [1, 5, 1000])
 def test_any_strengths_with_any_number_of_ties(held: int, levels: int) -> None:
     rng = np.random.default_rng(levels)
     for num_cards in (3, 8, 13):
@@ -123,18 +116,6 @@ def test_any_strengths_with_any_number_of_ties(held: int, levels: int) -> None:
         # some hands are dead, as on a board, and ties stand in any order
         live = rng.permutation(len(holes))[: max(1, 2 * len(holes) // 3)]
         check(in_order(holes[live], rng.integers(levels, size=len(live)).astype(np.int32)), num_cards, rng)
-
-
-@pytest.mark.parametrize("held", [1, 2])
-def test_values_of_a_leaf_are_zero_sum(held: int) -> None:
-    rng = np.random.default_rng(4)
-    holes = all_hands(9, held)
-    hands = in_order(holes, rng.integers(4, size=len(holes)).astype(np.int32))
-    reach = np.stack([random_reach(rng, len(holes)) for _ in range(2)])
-    fold = [values_of(hands, reach[1 - player], 1.0, 9)[0] @ reach[player] for player in (0, 1)]
-    showdown = [values_of(hands, reach[1 - player], 1.0, 9)[1] @ reach[player] for player in (0, 1)]
-    assert fold[0] == pytest.approx(fold[1])
-    assert showdown[0] == pytest.approx(-showdown[1], abs=1e-12)
 
 
 def test_views_stand_for_all_their_hands() -> None:

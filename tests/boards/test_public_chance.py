@@ -89,20 +89,21 @@ def play(
 
 
 # Exact where nothing is sampled
-# -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("rules", "suits"),
-    [(LEDUC, "canonical"), (LEDUC, "raw"), (THREE_ROUNDS, "canonical"), (SMALL_FHP, "canonical")],
-    ids=["leduc", "leduc in raw suits", "three rounds", "small fhp"],
-)
-@pytest.mark.parametrize("player", [0, 1])
-@pytest.mark.parametrize("make", [boards_of, SampledBoards], ids=["kept", "drawn"])
+    ("rules", "suits", "player", "make"),
+    [
+        (LEDUC, "raw", 0, boards_of), (LEDUC, "canonical", 1, SampledBoards), (THREE_ROUNDS, "canonical", 0, SampledBoards),
+        (THREE_ROUNDS, "canonical", 1, boards_of), (SMALL_FHP, "canonical", 0, boards_of),
+        (SMALL_FHP, "canonical", 1, SampledBoards),
+    ],
+)  # fmt: skip
 def test_advantages_and_strategies_are_those_of_every_deal(
     rules: PokerRules, suits: Suits, player: int, make: Callable[[PokerGame], Boards]
 ) -> None:
     game = PokerGame(rules, suits)
+    assert num_hands(game) * 4 < ALL.samples  # there are enough samples to show every hand
     policy = random_policy(game, 4)
     found = play(make(game), policy.on_board, player)
     for round_, expected in enumerate(expected_hands(policy, player)):
@@ -133,7 +134,7 @@ def test_the_value_is_that_of_the_profile_and_counters_count() -> None:
         )
 
 
-@pytest.mark.parametrize("rules", [LEDUC, THREE_ROUNDS, SMALL_FHP], ids=lambda rules: rules.name)
+@pytest.mark.parametrize("rules", [THREE_ROUNDS, SMALL_FHP], ids=lambda rules: rules.name)
 def test_a_game_of_a_panels_boards_alone(rules: PokerRules) -> None:
     game = PokerGame(rules)
     boards, policy = boards_of(game), random_policy(game, 5)
@@ -151,23 +152,12 @@ def test_a_game_of_a_panels_boards_alone(rules: PokerRules) -> None:
         assert panel.best_response[player] > panel.profile[player]
 
 
-def test_the_values_of_single_boards_are_those_of_the_whole_game_on_average() -> None:
-    game = PokerGame(LEDUC)
-    boards, policy = boards_of(game), random_policy(game, 5)
-    one = SamplingConfig(kind="public-chance", boards=1)
-    found = [sweep(boards, policy.on_board, WORKERS, choose=BoardSampler(boards, one, n).choose) for n in range(60)]
-    seen = {panel.profile for panel in found}
-    assert len(seen) == 3  # boards
-    assert np.mean(list(seen), axis=0) == pytest.approx(sweep(boards, policy.on_board, WORKERS).profile, abs=1e-9)
-
-
 @pytest.mark.parametrize("player", [0, 1])
 def test_the_advantages_of_single_boards_are_those_of_every_deal_on_average(player: int) -> None:
     game = PokerGame(LEDUC)
     boards, policy = boards_of(game), random_policy(game, 5)
-    one = SamplingConfig(
-        kind="public-chance", boards=1, panel=True, samples=3
-    )  # the three hands of the first round, once each
+    # the three hands of the first round, once each
+    one = SamplingConfig(kind="public-chance", boards=1, panel=True, samples=3)
     every = {
         tuple(found.first_values.ravel()): found
         for found in (play(boards, policy.on_board, player, one, n) for n in range(40))
@@ -182,7 +172,6 @@ def test_the_advantages_of_single_boards_are_those_of_every_deal_on_average(play
 
 
 # Unbiased where boards and hands are sampled
-# -----------------------------------------------------------------------------
 
 SAMPLED = {
     "few boards": SamplingConfig(kind="public-chance", boards=3, panel=True, samples=20),
@@ -214,7 +203,7 @@ def test_values_and_recorded_hands_are_unbiased(
     columns = np.concatenate([expected.values, expected.reach], axis=1)
     wanted = chosen @ (expected.chance[:, None] * columns)
     firsts, sums = [], []
-    for stream in range(400):
+    for stream in range(200):
         found = play(boards, strategy, 0, settings, stream)
         firsts.append(found.first_values.ravel())
         hands = found.advantages[1]
@@ -259,9 +248,12 @@ def places(tree: RoundTree, player: int, samples: Samples, expected: Expected) -
 
 
 @pytest.mark.parametrize(
-    ("make", "hands", "decisions"), [(boards_of, 0, 1), (boards_of, 0, 3), (SampledBoards, 0, 1), (SampledBoards, 4, 3)]
-)
-@pytest.mark.parametrize("rules", [THREE_ROUNDS, SMALL_FHP], ids=lambda rules: rules.name)
+    ("rules", "make", "hands", "decisions"),
+    [
+        (THREE_ROUNDS, boards_of, 0, 1), (SMALL_FHP, boards_of, 0, 3), (SMALL_FHP, SampledBoards, 0, 1),
+        (THREE_ROUNDS, SampledBoards, 4, 3),
+    ],
+)  # fmt: skip
 def test_values_and_infosets_are_unbiased(
     rules: PokerRules, make: Callable[[PokerGame], Boards], hands: int, decisions: int
 ) -> None:
@@ -280,7 +272,7 @@ def test_values_and_infosets_are_unbiased(
     )
     usual = uniform_reach(boards.rounds, 0)[last]
     firsts, sums = [], []
-    for stream in range(400):
+    for stream in range(200):
         found = play(boards, strategy, 0, settings, stream, later=2)
         firsts.append(found.first_values.ravel())
         some, own = found.advantages[last], found.strategies[last]
@@ -309,7 +301,7 @@ def test_more_boards_and_strata_have_less_noise(monkeypatch: pytest.MonkeyPatch)
     boards, uniform = boards_of(game), UniformPolicy(game).on_board
 
     def noise(settings: SamplingConfig) -> float:
-        values = [play(boards, uniform, 0, settings, stream).first_values for stream in range(120)]
+        values = [play(boards, uniform, 0, settings, stream).first_values for stream in range(60)]
         return float(np.var(values, axis=0).sum())
 
     by_likeness = noise(SamplingConfig(kind="public-chance", boards=32, samples=1))
@@ -320,7 +312,7 @@ def test_more_boards_and_strata_have_less_noise(monkeypatch: pytest.MonkeyPatch)
     assert four < one / 3
 
 
-@pytest.mark.parametrize("count", [1, 3, 7, 11])
+@pytest.mark.parametrize("count", [3, 11])
 def test_systematic_samples_have_the_chances_that_they_say(count: int) -> None:
     size = np.array([4, 12, 12, 24, 24, 200, 4, 1])
     chance = inclusion_chances(size, count)
@@ -329,16 +321,15 @@ def test_systematic_samples_have_the_chances_that_they_say(count: int) -> None:
     free = chance < 1
     np.testing.assert_allclose(chance[free] / size[free], (chance[free] / size[free])[:1].repeat(free.sum()))
     met = np.zeros(8)
-    for seed in range(2000):
+    for seed in range(1000):
         index, chances = systematic(size, count, np.random.default_rng(seed))
         assert len(set(index)) == len(index) == min(count, 8)
         np.testing.assert_array_equal(chances, chance[index])
         met[index] += 1
-    assert (abs(met / 2000 - chance) < 4 * np.sqrt(chance * (1 - chance) / 2000) + 1e-9).all()
+    assert (abs(met / 1000 - chance) < 4 * np.sqrt(chance * (1 - chance) / 1000) + 1e-9).all()
 
 
 # The same however it is carried out
-# --------------------------------------------------------------------------------------
 
 
 def test_threads_change_nothing_and_a_stream_is_a_panel(flop: tuple[Boards, Kept, list[Expected]]) -> None:
@@ -359,11 +350,9 @@ def test_threads_change_nothing_and_a_stream_is_a_panel(flop: tuple[Boards, Kept
 
 
 # What is said before it is paid
-# ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("merge", [True, False])
-@pytest.mark.parametrize("rules", [LEDUC, THREE_ROUNDS, SMALL_FHP], ids=lambda rules: rules.name)
+@pytest.mark.parametrize(("rules", "merge"), [(LEDUC, False), (THREE_ROUNDS, False), (SMALL_FHP, True)])
 def test_boards_are_counted_without_making_them(rules: PokerRules, merge: bool) -> None:
     boards = Boards(PokerGame(rules), merge=merge, keep=True)
     assert count_boards(rules, merge=merge) == [len(kept) for kept in boards.kept]
@@ -400,7 +389,3 @@ def test_the_emphasis_of_a_board_passes_on_to_all_boards_after_it(board_cards: t
             plain, thrice = (sampler.choose(replace(board, emphasis=factor)) for factor in (1.0, 3.0))
         assert [after.emphasis for after in thrice] == pytest.approx([3 * after.emphasis for after in plain])
         board = plain[0]
-
-
-def test_there_are_enough_samples_here_to_show_every_hand() -> None:
-    assert max(num_hands(PokerGame(rules)) for rules in (LEDUC, THREE_ROUNDS, SMALL_FHP)) * 4 < ALL.samples

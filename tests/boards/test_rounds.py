@@ -22,16 +22,6 @@ def test_all_entries_are_the_whole_round(tree) -> None:
     assert np.array_equal(lines.round_leaves, np.arange(len(tree.round_leaves)))
 
 
-def test_parts_share_out_a_round() -> None:
-    tree = ROUNDS[2]
-    parts = [tree.only(np.array(roots)) for roots in ([0, 2, 3], [1], range(4, len(tree.roots)))]
-    for name, count in (("edges", tree.num_edges), ("round_leaves", len(tree.round_leaves))):
-        assert np.array_equal(np.sort(np.concatenate([getattr(part, name) for part in parts])), np.arange(count))
-    nodes = np.concatenate([part.tree.nodes for part in parts])
-    assert np.array_equal(np.sort(nodes), np.sort(tree.nodes))
-    assert sum(len(part.tree.leaf_kind) for part in parts) == len(tree.leaf_kind)
-
-
 def test_a_part_has_the_paths_of_the_whole() -> None:
     """From every node of a part back to its round root lie the same public nodes and actions as in the whole round."""
     tree = ROUNDS[1]
