@@ -1,10 +1,12 @@
 """The control variate for boards: of mean zero by enumeration, worked by hand, and worth subtracting."""
 
 from itertools import combinations, permutations
+from math import perm
 
 import numpy as np
 import pytest
 
+from board_play import random_policy
 from deepcfr.game.betting import FOLDED, SHOWDOWN
 from deepcfr.game.hands import strength
 from deepcfr.game.poker import PokerGame
@@ -12,10 +14,11 @@ from deepcfr.game.rules import PRESETS
 from deepcfr.measure.match import exact_match, sampled_match
 from deepcfr.policy.styles import scripted_policy
 from deepcfr.sample.control_variate import BoardControlVariate, mean_results, stakes
-from measure.test_match import LEDUC, random_policy
-from measure.test_match_boards import COUSIN, agree
+from openspiel_poker import small_fhp
 
 CHECK, RAISE = 1, 2
+LEDUC = PRESETS["leduc"]
+COUSIN = small_fhp(4, (1, 2, 1, 1), (0, 1, 1, 1), num_suits=2)  # heads-up limit hold'em with eight cards
 
 
 def end_of(game: PokerGame, *actions: int) -> int:
@@ -48,19 +51,11 @@ def test_mean_results_are_those_of_all_boards(known: int) -> None:
     assert known == 5 or len(set(found)) == 2
 
 
-def test_aces_against_kings_lose_to_a_king_only() -> None:
-    """After a flop of small cards in three suits two kings are left, of 45 cards; with one on the board, two aces of 44."""
-    cards = np.array([[48, 49, 46, 47, 0, 21, 30, 44, 3]], np.uint8)  # aces, kings, flop, a king, another card
-    assert equities(cards, 2, 3, 13, 4)[0] == pytest.approx(1 - 2 * (1 - 43 * 42 / (45 * 44)), abs=0.02)
-    assert equities(cards, 2, 4, 13, 4)[0] == pytest.approx(-1 + 2 * 2 / 44)
-    assert equities(cards, 2, 5, 13, 4)[0] == -1
-
-
 @pytest.mark.parametrize("known", [0, 3, 4])
 def test_a_sample_of_boards_has_the_same_mean(known: int) -> None:
     cards = np.array([[50, 45, 12, 13, 0, 21, 30, 44, 3]], np.uint8)  # an ace and a queen, a pair of fives
     whole = equities(cards, 2, known, 13, 4)[0]
-    found = equities(np.repeat(cards, 4_000, axis=0), 2, known, 13, 4, sample=16)
+    found = equities(np.repeat(cards, 1_500, axis=0), 2, known, 13, 4, sample=16)
     assert len(np.unique(found)) > 5
     assert abs(found.mean() - whole) < 4 * found.std(ddof=1) / len(found) ** 0.5
     assert found.std() == pytest.approx(((1 - whole**2) / 16) ** 0.5, rel=0.1)  # as few tie
@@ -96,40 +91,24 @@ def test_the_control_variate_is_zero_on_average_over_all_deals(rules) -> None:
     ended = np.flatnonzero((game.tree.ended == SHOWDOWN) | (game.tree.ended == FOLDED))
     draw = np.random.default_rng(0)
     control_variate = BoardControlVariate(game, 0)
+    of_hands = perm(rules.num_cards, 2 * rules.hole_cards)  # ordered pairs of hands, which come first in `permutations`
     largest = 0.0
     for first, second in draw.choice(ended, (4, 2)):
         ends = np.repeat([[first], [second]], len(cards), axis=1)
         found = control_variate(cards, np.arange(len(cards)), ends)
         assert found.mean(1) == pytest.approx(0, abs=1e-9)
-        pairs = np.abs(np.add.reduceat(found, np.arange(0, len(cards), len(cards) // comb_of_hands(rules)), axis=1))
-        assert pairs.max() < 1e-6
+        pairs = np.add.reduceat(found, np.arange(0, len(cards), len(cards) // of_hands), axis=1)
+        assert np.abs(pairs).max() < 1e-6
         largest = max(largest, float(np.abs(found[0] - found[1]).max()))
     assert largest > 0.5
 
 
-def comb_of_hands(rules) -> int:
-    """Ordered pairs of hands, which come first in `permutations`."""
-    pairs = 1
-    for i in range(2 * rules.hole_cards):
-        pairs *= rules.num_cards - i
-    return pairs
-
-
-def test_it_makes_intervals_shorter_and_changes_no_value() -> None:
-    """Two styles of heads-up limit hold'em that differ in the pots they play for."""
-    game = PokerGame(PRESETS["hulh"])
-    first, second = scripted_policy("call", game), scripted_policy("uniform", game)
-    plain, controlled = (sampled_match(first, second, 6_000, 3, control=control) for control in (False, True))
-    assert controlled.interval < 0.85 * plain.interval
-    assert agree(plain, controlled)
-
-
 @pytest.mark.parametrize("rules", [LEDUC, COUSIN], ids=lambda rules: rules.name)
 def test_the_value_is_still_the_exact_one(rules) -> None:
-    first, second = scripted_policy("raise", PokerGame(rules)), random_policy(rules, 32)
+    game = PokerGame(rules)
+    first, second = scripted_policy("raise", game), random_policy(game, 32)
     exact = exact_match(first, second)
-    found = [sampled_match(first, second, 20_000, 4, control=control) for control in (False, True)]
-    assert found[1].interval < found[0].interval
+    found = [sampled_match(first, second, 8_000, 4, control=control) for control in (False, True)]
+    assert found[1].interval < 0.95 * found[0].interval
     for match in found:
         assert abs(match.value - exact.value) <= 4 / 1.96 * match.interval
-    assert 2 * found[1].interval < abs(exact.value)

@@ -1,6 +1,6 @@
 """External sampling: the batched traversal is Algorithm 2 history by history, and its regrets are unbiased (Lemma 1)."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import permutations, product
@@ -10,18 +10,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
-from deepcfr.config import NetworkConfig
-from deepcfr.core.rng import addressed_uniforms, generator, key
-from deepcfr.core.types import NO_CARD, TERMINAL, Infosets, Samples
+from deepcfr.core.rng import addressed_uniforms, key
+from deepcfr.core.types import TERMINAL, Samples
 from deepcfr.game.base import Deals
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.presets import load_game
-from deepcfr.network.networks import build_network
-from deepcfr.policy.network import regret_matching
 from deepcfr.sample import external
-from deepcfr.sample.external import Strategy, Traversals, sample_actions, traverse
+from deepcfr.sample.external import Strategy, sample_actions, traverse
 
 Profile = Callable[[int, tuple[int, ...]], list[float]]
 """(node, visible cards) to action probabilities: a strategy of both players, one infoset at a time."""
@@ -54,39 +50,8 @@ class RandomTable:
         return self.rows[at]
 
 
-class RandomNetwork:
-    """Regret matching, spelled out, on the outputs of a network with random weights for each player."""
-
-    def __init__(self, game: PokerGame, seed: int) -> None:
-        self.game = game
-        config = NetworkConfig(width=16, card_width=1)
-        self.networks = [build_network(game.encoding, config, generator(key(seed, "net", p))) for p in (0, 1)]
-        self.rows: dict[tuple[int, tuple[int, ...]], list[float]] = {}
-
-    def __call__(self, node: int, cards: tuple[int, ...]) -> list[float]:
-        if (node, cards) not in self.rows:
-            self.rows[node, cards] = self.probabilities(node, cards)
-        return self.rows[node, cards]
-
-    @torch.no_grad()
-    def probabilities(self, node: int, cards: tuple[int, ...]) -> list[float]:
-        infoset = Infosets(torch.tensor([node]), torch.tensor([cards], dtype=torch.uint8))
-        advantage = self.networks[int(self.game.actor[node])](infoset)[0].tolist()
-        legal = self.game.legal[node].tolist()
-        positive = [max(a, 0.0) if ok else 0.0 for a, ok in zip(advantage, legal, strict=True)]
-        if sum(positive) > 0:
-            return [p / sum(positive) for p in positive]
-        best = max(a for a, ok in zip(advantage, legal, strict=True) if ok)
-        winners = [ok and a == best for a, ok in zip(advantage, legal, strict=True)]
-        return [w / sum(winners) for w in winners]
-
-    def batched(self, deals: Deals, player: int) -> Strategy:
-        @torch.no_grad()
-        def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
-            cards = deals.visible_cards[row, player, self.game.round[node]]
-            return regret_matching(self.networks[player](Infosets(node, cards)), self.game.legal[node])
-
-        return strategy
+def batched(game: PokerGame, profile: Profile, deals: Deals) -> tuple[Strategy, Strategy]:
+    return looked_up(game, profile, deals), looked_up(game, profile, deals)
 
 
 def looked_up(game: PokerGame, profile: Profile, deals: Deals) -> Strategy:
@@ -95,12 +60,6 @@ def looked_up(game: PokerGame, profile: Profile, deals: Deals) -> Strategy:
         return torch.tensor([profile(n, visible(game, deals, r, n)) for n, r in pairs])
 
     return strategy
-
-
-def batched(game: PokerGame, profile: Profile, deals: Deals) -> tuple[Strategy, Strategy]:
-    if isinstance(profile, RandomNetwork):
-        return profile.batched(deals, 0), profile.batched(deals, 1)
-    return looked_up(game, profile, deals), looked_up(game, profile, deals)
 
 
 # Algorithm 2, one history at a time
@@ -177,57 +136,21 @@ def assert_same_samples(
             left = np.delete(left, nearest, axis=0)
 
 
-def assert_is_algorithm_2(game: PokerGame, found: Traversals, deals: Deals, traverser: int, profile: Profile) -> None:
+@pytest.mark.parametrize("traverser", [0, 1])
+@pytest.mark.parametrize(("name", "count"), [("kuhn", 150), ("leduc", 30), ("fhp", 6), ("kuhn", 0)])
+def test_a_batch_is_algorithm_2_history_by_history(name: str, count: int, traverser: int) -> None:
+    game = load_game(name)
+    deals, profile = game.deal(count, key(3, "deals"), first=17), RandomTable(game, 5)
+    found = traverse(game, deals, traverser, batched(game, profile, deals), key(3, "actions"), iteration=4)
     recursion = Recursion(game, deals, traverser, profile, key(3, "actions"))
     values = [recursion.value(row, int(node)) for row, node in enumerate(game.start(deals))]
     assert_same_samples(listed(found.advantages), recursion.advantages)
     assert_same_samples(listed(found.strategies), recursion.strategies)
     np.testing.assert_allclose(found.values, values, atol=2e-5, rtol=2e-5)
     assert found.nodes_touched == recursion.touched
-    assert set(game.actor[found.advantages.infosets.node].tolist()) <= {traverser}
-    assert set(game.actor[found.strategies.infosets.node].tolist()) <= {1 - traverser}
-
-
-CASES = [("kuhn", 150), ("leduc", 40), ("fhp", 8)]
-
-
-@pytest.mark.parametrize("traverser", [0, 1])
-@pytest.mark.parametrize("make", [RandomTable, RandomNetwork])
-@pytest.mark.parametrize(("name", "count"), CASES)
-def test_a_batch_is_algorithm_2_history_by_history(
-    name: str, count: int, make: type[RandomTable] | type[RandomNetwork], traverser: int
-) -> None:
-    game = load_game(name)
-    deals, profile = game.deal(count, key(3, "deals"), first=17), make(game, 5)
-    found = traverse(game, deals, traverser, batched(game, profile, deals), key(3, "actions"), iteration=4)
-    assert_is_algorithm_2(game, found, deals, traverser, profile)
     for samples in (found.advantages, found.strategies):
         assert samples.iteration.tolist() == [4] * len(samples)
         assert samples.target.dtype == torch.float32
-
-
-@pytest.mark.parametrize("traverser", [0, 1])
-def test_a_single_traversal_gives_its_part_of_any_batch(traverser: int) -> None:
-    game = load_game("leduc")
-    profile = RandomTable(game, 8)
-    one_by_one = []
-    for first, count in ((0, 1), (1, 1), (2, 5), (7, 23)):
-        deals = game.deal(count, key(3, "deals"), first)
-        one_by_one.append(traverse(game, deals, traverser, batched(game, profile, deals), key(3, "actions"), 1))
-    deals = game.deal(30, key(3, "deals"))
-    whole = traverse(game, deals, traverser, batched(game, profile, deals), key(3, "actions"), 1)
-    assert torch.equal(torch.cat([part.values for part in one_by_one]), whole.values)
-    assert sum(part.nodes_touched for part in one_by_one) == whole.nodes_touched
-    for kind in ("advantages", "strategies"):
-        parts = [Counter(str(sample) for sample in listed(getattr(part, kind))) for part in (whole, *one_by_one)]
-        assert parts[0] == sum(parts[1:], Counter())
-
-
-def test_no_deals_give_no_samples() -> None:
-    game = load_game("kuhn")
-    deals = game.deal(0, 1)
-    found = traverse(game, deals, 0, batched(game, RandomTable(game, 1), deals), 2, 1)
-    assert (len(found.advantages), len(found.strategies), len(found.values), found.nodes_touched) == (0, 0, 0, 0)
 
 
 # Lemma 1, exactly: Kuhn with every deal and every pure plan of the opponent
@@ -296,63 +219,41 @@ def pure_plans(game: PokerGame, profile: Profile, player: int) -> Iterator[tuple
             yield float(weight), lambda node, cards, c=chosen: np.eye(3)[c[node, cards]].tolist()
 
 
+@pytest.mark.parametrize("actions", [0, 1])
 @pytest.mark.parametrize("traverser", [0, 1])
-def test_regrets_average_exactly_to_the_advantage_over_all_of_kuhns_chance(traverser: int) -> None:
-    game = load_game("kuhn")
-    deals = every_deal(game)
-    profile = RandomTable(game, 2, interior=True)
-    exact = Enumeration(game, deals, traverser, profile).run()
-    visits: dict[tuple[int, tuple[int, ...]], float] = defaultdict(float)
-    regrets: dict[tuple[int, tuple[int, ...]], np.ndarray] = defaultdict(lambda: np.zeros(3))
-    value = total = 0.0
-    for weight, plan in pure_plans(game, profile, 1 - traverser):
-        strategies = [looked_up(game, profile, deals)] * 2
-        strategies[1 - traverser] = looked_up(game, plan, deals)
-        found = traverse(game, deals, traverser, (strategies[0], strategies[1]), 0, 1)
-        total += weight
-        value += weight * float(found.values.mean())
-        for node, cards, target in listed(found.advantages):
-            visits[node, cards] += weight / len(deals)
-            regrets[node, cards] += weight / len(deals) * np.array(target)
-    assert total == pytest.approx(1, abs=1e-6)
-    assert set(visits) == set(exact.visits)
-    assert len(visits) == 6
-    for at, probability in exact.visits.items():
-        assert visits[at] == pytest.approx(probability, abs=1e-6)
-        np.testing.assert_allclose(regrets[at] / visits[at], exact.advantage(at), atol=1e-5)
-    assert value == pytest.approx(exact.value, abs=1e-5)
-
-
-@pytest.mark.parametrize("traverser", [0, 1])
-def test_regrets_of_drawn_actions_average_exactly_to_the_advantage(
-    traverser: int, monkeypatch: pytest.MonkeyPatch
+def test_regrets_average_exactly_to_the_advantage_over_all_of_kuhns_chance(
+    traverser: int, actions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Robust sampling with one action: every deal, every plan of the opponent, every draw at both of one's decisions."""
+    """Every deal and plan of the opponent; in robust sampling of one action, every draw at both of one's decisions."""
     game = load_game("kuhn")
     deals, profile = every_deal(game), RandomTable(game, 2, interior=True)
     exact = Enumeration(game, deals, traverser, profile).run()
     visits: dict[tuple[int, tuple[int, ...]], float] = defaultdict(float)
     regrets: dict[tuple[int, tuple[int, ...]], np.ndarray] = defaultdict(lambda: np.zeros(3))
-    value = 0.0
+    value = total = 0.0
     nodes = (game.actor == traverser).nonzero()[:, 0]
     draws = list(product(*(np.flatnonzero(game.legal[node].numpy()) for node in nodes.tolist())))
-    for chosen in draws:
+    for chosen in draws if actions else draws[:1]:
         kept = torch.zeros_like(game.legal)
         kept[nodes, torch.tensor(chosen)] = True
         monkeypatch.setattr(external, "_drawn", lambda *rest, kept=kept: kept[rest[2]])
         for plan_weight, plan in pure_plans(game, profile, 1 - traverser):
-            weight = plan_weight / len(draws)
+            weight = plan_weight / (len(draws) if actions else 1)
             strategies = [looked_up(game, profile, deals)] * 2
             strategies[1 - traverser] = looked_up(game, plan, deals)
-            found = traverse(game, deals, traverser, (strategies[0], strategies[1]), 0, 1, actions=1)
+            found = traverse(game, deals, traverser, (strategies[0], strategies[1]), 0, 1, actions)
+            total += weight
             value += weight * float(found.values.mean())
             for node, cards, target in listed(found.advantages):
                 visits[node, cards] += weight / len(deals)
                 regrets[node, cards] += weight / len(deals) * np.array(target)
-    assert len(draws) == 4
-    assert len(visits) == 6
+    assert total == pytest.approx(1, abs=1e-6)
+    assert set(visits) == set(exact.visits)
+    assert (len(draws), len(visits)) == (4, 6)
     for at, probability in exact.visits.items():
-        earlier = 0.5 if traverser == 0 and at[0] != 0 else 1.0  # the second decision follows half of the first draws
+        earlier = (
+            0.5 if actions and traverser == 0 and at[0] != 0 else 1.0
+        )  # the second decision follows half of the draws
         assert visits[at] == pytest.approx(earlier * probability, abs=1e-6)
         np.testing.assert_allclose(regrets[at] / visits[at], exact.advantage(at), atol=1e-5)
     assert value == pytest.approx(exact.value, abs=1e-5)
@@ -376,107 +277,6 @@ def test_a_traversal_with_all_actions_drawn_is_the_plain_one() -> None:
     assert plain.nodes_touched == drawn.nodes_touched
     fewer = traverse(game, deals, 0, batched(game, profile, deals), 7, 1, 1)
     assert fewer.nodes_touched < plain.nodes_touched / 2
-
-
-# Lemma 1, sampled: Leduc
-
-
-def dense_strategy(game: PokerGame, profile: Profile, deals: Deals, player: int) -> Strategy:
-    """The profile as one array [node, hole card, board card or none, action], for many traversals."""
-    ranks = 7  # six cards and none
-    table = torch.zeros(len(game.actor), ranks, ranks, game.encoding.num_actions)
-    for node in (game.actor == player).nonzero()[:, 0].tolist():
-        for hole, board in product(range(6), range(7)):
-            table[node, hole, board] = torch.tensor(profile(node, (hole, NO_CARD if board == 6 else board)))
-
-    def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
-        cards = deals.visible_cards[row, player, game.round[node]].long().clamp(max=6)
-        return table[node, cards[:, 0], cards[:, 1]]
-
-    return strategy
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Of the samples at each infoset."""
-
-    at: list[tuple[int, tuple[int, ...]]]
-    count: np.ndarray  # [I]
-    mean: np.ndarray  # [I, A]
-    error: np.ndarray  # [I, A], standard error of the mean
-
-
-def moments(samples: Samples) -> Moments:
-    columns = torch.cat([samples.infosets.node[:, None], samples.infosets.cards.long()], dim=1)
-    packed = (columns @ torch.tensor([1 << 16, 1 << 8, 1])).numpy()
-    packed, index, count = np.unique(packed, return_inverse=True, return_counts=True)
-    target = samples.target.double().numpy()
-    first, second = (
-        np.stack([np.bincount(index, weights=column**power) for column in target.T], axis=1) / count[:, None]
-        for power in (1, 2)
-    )
-    error = np.sqrt(np.maximum(second - first**2, 0) / np.maximum(count - 1, 1)[:, None])
-    return Moments([(p >> 16, (p >> 8 & 255, p & 255)) for p in packed.tolist()], count, first, error)
-
-
-@dataclass(frozen=True)
-class SampledLeduc:
-    count: int
-    values: np.ndarray
-    advantages: Moments
-    strategies: Moments
-    exact: Enumeration
-
-
-@pytest.fixture(scope="module", params=[0, 1])
-def leduc(request: pytest.FixtureRequest) -> SampledLeduc:
-    game, count, traverser = load_game("leduc"), 100_000, request.param
-    profile, stream = RandomTable(game, 4, interior=True), key(11, "deals", traverser)
-    deals = game.deal(count, stream)
-    strategies = dense_strategy(game, profile, deals, 0), dense_strategy(game, profile, deals, 1)
-    found = traverse(game, deals, traverser, strategies, key(11, "actions", traverser), 1)
-    exact = Enumeration(game, every_deal(game), traverser, profile).run()
-    return SampledLeduc(
-        count, found.values.double().numpy(), moments(found.advantages), moments(found.strategies), exact
-    )
-
-
-def test_mean_regret_of_visits_is_the_advantage_at_every_leduc_infoset(leduc: SampledLeduc) -> None:
-    got = leduc.advantages
-    enough = np.flatnonzero(got.count >= 100)
-    assert len(enough) > 200  # of the 234 infosets of a player up to suits
-    scores = []
-    for i in enough:
-        expected, error = leduc.exact.advantage(got.at[i]), got.error[i]
-        np.testing.assert_array_less(np.abs(got.mean[i] - expected), 5 * error + 1e-5, err_msg=str(got.at[i]))
-        varying = np.flatnonzero(error > 1e-6)
-        scores += [(got.mean[i][a] - expected[a]) / error[a] for a in varying[:1]]
-    # all together: one action of each infoset, so that the scores are nearly independent
-    assert len(scores) > 200
-    assert 1e-4 < stats.chi2.sf(np.square(scores).sum(), len(scores)) < 1 - 1e-4
-    assert abs(np.mean(scores)) < 4 / np.sqrt(len(scores))
-
-
-def test_infosets_are_visited_as_often_as_chance_and_the_opponent_reach_them(leduc: SampledLeduc) -> None:
-    for got, reach in ((leduc.advantages, leduc.exact.visits), (leduc.strategies, leduc.exact.opponent)):
-        seen = dict(zip(got.at, got.count, strict=True))
-        assert set(seen) <= set(reach)
-        assert len(reach) == 234
-        for at, probability in reach.items():
-            spread = np.sqrt(leduc.count * probability * (1 - probability))  # at most one visit in a traversal
-            assert abs(seen.get(at, 0) - leduc.count * probability) < 5 * spread + 1, at
-
-
-def test_strategy_samples_are_the_opponents_strategy(leduc: SampledLeduc) -> None:
-    got = leduc.strategies
-    assert got.error.max() < 1e-5
-    for at, mean in zip(got.at, got.mean, strict=True):
-        np.testing.assert_allclose(mean, leduc.exact.profile(*at), atol=1e-5)
-
-
-def test_mean_value_is_the_value_of_the_game_under_the_profile(leduc: SampledLeduc) -> None:
-    error = leduc.values.std() / np.sqrt(leduc.count)
-    assert abs(leduc.values.mean() - leduc.exact.value) < 4 * error
 
 
 # Drawing actions
@@ -503,9 +303,3 @@ def test_actions_are_drawn_with_their_probabilities() -> None:
     for row in probabilities:
         drawn = sample_actions(row.repeat(cells, 1), chance)
         assert torch.equal(torch.bincount(drawn, minlength=4) / cells, row)
-
-
-def test_rows_use_their_own_probabilities_and_numbers() -> None:
-    probabilities = torch.tensor([[0.2, 0.3, 0.5], [0.5, 0.3, 0.2], [0.0, 0.9, 0.1]])
-    drawn = [sample_actions(probabilities, torch.full((3,), chance)).tolist() for chance in (0.1, 0.4, 0.75, 0.95)]
-    assert drawn == [[0, 0, 1], [1, 0, 1], [2, 1, 1], [2, 2, 2]]

@@ -19,7 +19,6 @@ from deepcfr.game.bet_sizes import BET_SIZE_GAMES
 from deepcfr.game.betting import FOLD
 from deepcfr.game.openspiel import load_openspiel_game
 from deepcfr.game.presets import load_game
-from deepcfr.measure.exploitability import exploitability
 from deepcfr.policy.base import Policy, UniformPolicy
 from deepcfr.policy.mixture import ensemble
 from deepcfr.policy.styles import styled
@@ -143,45 +142,6 @@ def test_a_bet_size_solver_starts_from_it_too() -> None:
     assert first[FOLD] > 0.4  # the lowest card owes a blind
 
 
-@pytest.mark.parametrize("make", [lambda config: MCCFR(load_game("leduc"), config), bet_size_solver],
-                         ids=["leduc", "bet_sizes"])  # fmt: skip
-def test_off_is_off_to_the_bit_and_on_is_not(make) -> None:  # type: ignore[no-untyped-def]
-    found = []
-    for config in (PLAIN, changed(PLAIN, initial="uniform"), STARTED):
-        solver = make(config)
-        deque(solver.iterations(), maxlen=0)
-        found.append(solver.arrays())
-    for name in ("regret", "average"):
-        assert found[0][name].tobytes() == found[1][name].tobytes()
-        assert found[0][name].tobytes() != found[2][name].tobytes()
-
-
-def test_a_taken_up_run_goes_on_as_the_whole_one() -> None:
-    whole, half = (MCCFR(load_game("leduc"), changed(STARTED, iterations=n)) for n in (4, 2))
-    deque(whole.iterations(), maxlen=0)
-    deque(half.iterations(), maxlen=0)
-    taken = MCCFR(load_game("leduc"), changed(STARTED, iterations=4))
-    taken.iteration = half.iteration
-    for name, array in half.arrays().items():
-        np.copyto(taken.arrays()[name], array)
-    deque(taken.iterations(), maxlen=0)
-    assert all(np.array_equal(taken.arrays()[name], whole.arrays()[name]) for name in ("regret", "average"))
-
-
-def test_it_is_forgotten_in_the_end() -> None:
-    """A start far from uniform, with a small weight, leaves no more exploitability after some iterations."""
-    game = load_game("leduc")
-    config = changed(PLAIN, iterations=300, traversals=200)
-    found = []
-    for each in (config, changed(config, initial="win-rates")):
-        solver = MCCFR(game, each)
-        deque(solver.iterations(), maxlen=0)
-        found.append(exploitability(solver.average_policy()).nash_conv)
-    start = exploitability(MCCFR(game, changed(config, initial="win-rates")).initial_policy()).nash_conv
-    assert max(found) < start / 4
-    assert found[1] == pytest.approx(found[0], rel=0.3)
-
-
 # The style, and runs
 
 
@@ -195,7 +155,10 @@ def test_the_style_initial_is_what_training_started_from(tmp_path: Path) -> None
     plain = styled(MCCFR(load_game("leduc"), PLAIN).average_policy(), "initial")
     assert isinstance(plain, UniformPolicy)
     run = RunFolder.create(tmp_path / "run", changed(STARTED, game="leduc"))
-    deque(solver.iterations(), maxlen=0)
+    other = MCCFR(load_game("leduc"), PLAIN)
+    for one in (solver, other):
+        deque(one.iterations(), maxlen=0)
+    assert not np.array_equal(solver.arrays()["average"], other.arrays()["average"])
     run.save(solver, 1.0)
     (loaded,) = load_players([f"initial:{tmp_path / 'run'}"], "average", pytest.fail)
     torch.testing.assert_close(loaded.probabilities(infosets), wanted)  # type: ignore[call-arg,arg-type]

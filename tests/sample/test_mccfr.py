@@ -1,4 +1,4 @@
-"""Monte Carlo traversals: unbiased by enumeration of every sampled outcome, and equal to the batched external sampling."""
+"""Monte Carlo traversals: unbiased by enumeration of every sampled outcome, and compiled from that source."""
 
 from __future__ import annotations
 
@@ -17,15 +17,12 @@ import torch
 from deepcfr.buckets.buckets import lossless
 from deepcfr.core.rng import addressed_uniforms, key
 from deepcfr.core.types import TERMINAL
-from deepcfr.game.base import Deals, infosets_at
 from deepcfr.game.betting import FOLD, RAISE
 from deepcfr.game.cards import deal_cards
 from deepcfr.game.openspiel import load_openspiel_game
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.presets import load_game
-from deepcfr.policy.tables import AbstractPolicy
 from deepcfr.sample import mccfr
-from deepcfr.sample.external import Strategy, traverse
 from deepcfr.sample.traversal_tree import (
     Situations,
     TraversalTree,
@@ -189,11 +186,10 @@ def exact_in_kuhn(poker: Poker, traverser: int) -> tuple[np.ndarray, np.ndarray]
     return regret, average
 
 
-@pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("traverser", [0, 1])
-@pytest.mark.parametrize("sampler", SAMPLERS[:3])
-def test_regrets_and_averages_are_unbiased(plain: ModuleType, sampler: str, traverser: int, seed: int) -> None:
-    poker = Poker(load_game("kuhn"), seed)
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_regrets_and_averages_are_unbiased(plain: ModuleType, sampler: str, traverser: int) -> None:
+    poker = Poker(load_game("kuhn"), seed=1)
     regret, average = expected_in_kuhn(plain, sampler, poker, traverser)
     true_regret, true_average = exact_in_kuhn(poker, traverser)
     np.testing.assert_allclose(regret, true_regret, atol=1e-12)
@@ -229,12 +225,12 @@ def test_explicit_trees_and_poker_agree(plain: ModuleType, kuhn: Poker, sampler:
     regrets[place] = kuhn.regrets
     for traverser in (0, 1):
         found = expected(plain, sampler, explicit_traversal_tree(tree), regrets, explicit_situations(1), traverser)
-        poker = expected_in_kuhn(plain, "outcome" if sampler == "history" else sampler, kuhn, traverser)
+        poker = expected_in_kuhn(plain, sampler, kuhn, traverser)
         np.testing.assert_allclose(found[0][place], poker[0], atol=1e-12)
         np.testing.assert_allclose(found[1][place], poker[1], atol=1e-12)
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS[:3])
+@pytest.mark.parametrize("sampler", SAMPLERS)
 def test_compiled_traversals_are_their_source_with_addressed_uniforms(
     plain: ModuleType, leduc: Poker, sampler: str
 ) -> None:
@@ -255,78 +251,17 @@ def test_compiled_traversals_are_their_source_with_addressed_uniforms(
         assert np.abs(slow[0]).max() > 1
 
 
-# Agreement with the batched traversal, which is tested against a plain recursion
-
-
-def pure_opponent(poker: Poker, opponent: int) -> None:
-    """Give every infoset of a player one positive regret, so that nothing is left to chance but the deal."""
-    rng = np.random.default_rng(5)
-    tree, layout = poker.game.tree, poker.layout
+def test_nodes_are_counted_with_the_deals_before_them(kuhn: Poker) -> None:
+    """Everybody checks and calls: outcome sampling touches a deal, two decisions and an end; external sampling two more."""
+    tree = kuhn.game.tree
+    kuhn.regrets[:] = -1.0
     for node in range(tree.num_decisions):
-        if tree.actor[node] == opponent:
-            for bucket in range(poker.abstraction.counts[tree.round[node]]):
-                at = int(layout.start[node] + layout.stride[node] * bucket)
-                actions = int(tree.legal[node].sum())
-                poker.regrets[at : at + actions] = -1.0
-                poker.regrets[at + rng.integers(actions)] = 1.0
-
-
-def strategies(poker: Poker, deals: Deals) -> tuple[Strategy, Strategy]:
-    policy = AbstractPolicy(poker.game, poker.abstraction, poker.regrets)
-
-    def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
-        return policy.probabilities(infosets_at(poker.game, node, row, deals)).float()
-
-    return strategy, strategy
-
-
-@pytest.mark.parametrize("traverser", [0, 1])
-def test_external_sampling_is_the_batched_traversal(leduc: Poker, traverser: int) -> None:
-    pure_opponent(leduc, 1 - traverser)
-    count, stream = 60, key(1, "deal")
-    deals = leduc.game.deal(count, stream)
-    batch = traverse(leduc.game, deals, traverser, strategies(leduc, deals), 0, iteration=1)
-    regret, average, touched = np.zeros(leduc.layout.size), np.zeros(leduc.layout.size), 0
-    for i in range(count):  # one at a time, each from the same regrets
-        situations = poker_situations(leduc.abstraction, 1, stream, i)
-        found = run(mccfr, "external", leduc.traversal_tree, leduc.regrets, situations, traverser)
-        regret, average, touched = regret + found[0], average + found[1], touched + found[2]
-    assert touched == batch.nodes_touched
-    np.testing.assert_allclose(regret, summed(leduc, batch.advantages.infosets, batch.advantages.target), atol=1e-4)
-    np.testing.assert_allclose(average, summed(leduc, batch.strategies.infosets, batch.strategies.target), atol=1e-4)
-
-
-def summed(poker: Poker, infosets: object, targets: torch.Tensor) -> np.ndarray:
-    """Samples of the batched traversal as additions to the tables."""
-    result = np.zeros(poker.layout.size)
-    for node, cards, target in zip(infosets.node.tolist(), infosets.cards.tolist(), targets.numpy(), strict=True):  # type: ignore[attr-defined]
-        seen = [card for card in cards if card != 255]
-        hole = poker.game.rules.hole_cards
-        legal = poker.game.tree.legal[node]
-        result[poker.entries(node, tuple(seen[:hole]), tuple(seen[hole:]))] += target[legal]
-    return result
-
-
-def test_outcome_sampling_touches_the_nodes_of_one_path(leduc: Poker) -> None:
-    """With both players pure, the path is the one that the game itself steps through."""
-    pure_opponent(leduc, 0)
-    pure_opponent(leduc, 1)
-    game, count, stream = leduc.game, 100, key(2, "deal")
-    deals = game.deal(count, stream)
-    play = strategies(leduc, deals)[0]
-    node, row, expected_touched = game.start(deals), torch.arange(count), 0
-    while len(node):
-        expected_touched += len(node) + int(game.deals_before[node].sum())
-        going = game.actor[node] != TERMINAL
-        node, row = node[going], row[going]
-        if len(node):
-            node = game.step(node, play(node, row).argmax(1), row, deals)
-    situations = poker_situations(leduc.abstraction, count, stream, 0)
-    regrets, averages = leduc.regrets.copy(), np.zeros_like(leduc.regrets)
-    touched = mccfr.outcome_traversals(
-        leduc.traversal_tree, regrets, averages, situations, 0, 0.0, np.uint64(0), 0, 0.0
-    )  # no weight, so the strategies stay pure; no exploration
-    assert touched == expected_touched
+        for card in range(3):
+            kuhn.regrets[kuhn.entries(node, (card,))[int(tree.legal[node, FOLD])]] = 1.0
+    situations = poker_situations(kuhn.abstraction, 10, key(2, "deal"), 0)
+    assert run(mccfr, "external", kuhn.traversal_tree, kuhn.regrets, situations, 0, weight=0.0)[2] == 10 * 6
+    where = (kuhn.traversal_tree, kuhn.regrets, np.zeros_like(kuhn.regrets), situations, 0, 0.0, np.uint64(0), 0)
+    assert mccfr.outcome_traversals(*where, 0.0, mccfr.PLAIN) == 10 * 4  # without exploration
 
 
 # Chance
@@ -357,7 +292,7 @@ def test_situations_hold_buckets_and_showdowns(leduc: Poker) -> None:
     assert len(buckets) == sum(leduc.abstraction.counts)
 
 
-# Layout and weights
+# Layout
 
 
 def test_every_entry_of_the_tables_belongs_to_one_action(leduc: Poker) -> None:
@@ -368,30 +303,6 @@ def test_every_entry_of_the_tables_belongs_to_one_action(leduc: Poker) -> None:
             at = layout.start[node] + layout.stride[node] * bucket
             owners[at : at + tree.legal[node].sum()] += 1
     assert (owners == 1).all()
-
-
-@pytest.mark.parametrize("sampler", ["external", "outcome"])
-def test_weight_multiplies_all_additions(leduc: Poker, sampler: str) -> None:
-    situations = poker_situations(leduc.abstraction, 1, key(9, "deal"), 0)
-    once = run(mccfr, sampler, leduc.traversal_tree, leduc.regrets, situations, 0, 1.0)
-    thrice = run(mccfr, sampler, leduc.traversal_tree, leduc.regrets, situations, 0, 3.0)
-    np.testing.assert_allclose(thrice[0], 3 * once[0], atol=1e-12)
-    np.testing.assert_allclose(thrice[1], 3 * once[1], atol=1e-12)
-    assert np.abs(once[0]).max() > 0
-    assert once[1].max() > 0
-
-
-def test_only_the_traverser_gains_regrets_and_only_the_opponent_averages(leduc: Poker) -> None:
-    situations = poker_situations(leduc.abstraction, 200, key(10, "deal"), 0)
-    owner = np.empty(leduc.layout.size, np.int64)
-    for node in range(leduc.game.tree.num_decisions):
-        for bucket in range(leduc.abstraction.counts[leduc.game.tree.round[node]]):
-            at = leduc.layout.start[node] + leduc.layout.stride[node] * bucket
-            owner[at : at + leduc.game.tree.legal[node].sum()] = leduc.game.tree.actor[node]
-    for traverser in (0, 1):
-        regret, average, _ = run(mccfr, "external", leduc.traversal_tree, leduc.regrets, situations, traverser)
-        assert set(owner[regret != 0]) == {traverser}
-        assert set(owner[average != 0]) == {1 - traverser}
 
 
 def test_sampling_follows_the_shares() -> None:

@@ -1,25 +1,22 @@
 """Outcome sampling: its samples are those of external sampling in expectation, over every history of Kuhn and of Leduc."""
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import pytest
 import torch
-from test_external import Enumeration, RandomTable, dense_strategy, every_deal, listed
+from test_external import Enumeration, RandomTable, every_deal, listed
 
-from deepcfr.config import AdvantageFitConfig, FitConfig, MemoryConfig, NetworkConfig, RunConfig, SamplingConfig
 from deepcfr.core.rng import key
 from deepcfr.core.types import TERMINAL, Infosets, Samples
-from deepcfr.game.base import Deals, card_codes
+from deepcfr.game.base import Deals
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.presets import load_game
-from deepcfr.measure.exploitability import exploitability
 from deepcfr.sample import outcome
 from deepcfr.sample.external import Strategy, Traversals, traverse
 from deepcfr.sample.outcome import Learnt, traverse_outcomes
-from deepcfr.solve.deep_cfr import DeepCFR
 
 ACTIONS = 1  # the stream of actions, where a test wants to tell it from that of copies
 
@@ -168,9 +165,9 @@ def merged(samples: Samples, weight: np.ndarray) -> tuple[Samples, np.ndarray]:
     return Samples(Infosets(keys[:, 0], keys[:, 1:].to(torch.uint8)), mean, torch.ones(len(keys))), total
 
 
-@pytest.mark.parametrize("baseline", [False, True])
-@pytest.mark.parametrize("traverser", [0, 1])
-@pytest.mark.parametrize(("name", "histories", "infosets"), [("kuhn", 6 * 5, 6), ("leduc", 120 * 49, 234)])
+@pytest.mark.parametrize(("baseline", "traverser", "name", "histories", "infosets"), [
+    (False, 0, "kuhn", 6 * 5, 6), (False, 1, "kuhn", 6 * 5, 6), (True, 1, "leduc", 120 * 49, 234),
+])  # fmt: skip
 def test_outcome_sampling_is_unbiased_against_enumeration(
     name: str, histories: int, infosets: int, traverser: int, baseline: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,8 +200,8 @@ def test_outcome_sampling_is_unbiased_against_enumeration(
 
 
 def test_the_number_of_copies_has_the_weight_as_its_mean() -> None:
-    """Real weights and uniforms: the mean over many is the weight, with a standard error below 0.002."""
-    game, count = load_game("kuhn"), 60_000
+    """Real weights and uniforms: the mean over many is the weight, with a standard error below 0.005."""
+    game, count = load_game("kuhn"), 20_000
     deals = game.deal(count, key(5, "deals"))
     profile = RandomTable(game, 6, interior=True)
     found = traverse_outcomes(game, deals, 0, dense(game, profile, deals), 0.25, key(5, "actions"), 1)
@@ -218,95 +215,12 @@ def test_the_number_of_copies_has_the_weight_as_its_mean() -> None:
     assert int((found.advantages.infosets.node == second).sum()) > 0.1 * count
 
 
-def cells(game: PokerGame, samples: Samples, weight: torch.Tensor | None = None) -> np.ndarray:
-    """Sums over samples by infoset and action, flat: of targets, or of ones."""
-    codes = 49 * samples.infosets.node.long() + card_codes(samples.infosets.cards, game.encoding) % 49
-    result = np.zeros((49 * len(game.actor), game.encoding.num_actions))
-    np.add.at(result, codes.numpy(), (samples.target if weight is None else weight).double().numpy())
-    return result.ravel()
-
-
-@pytest.mark.parametrize("traverser", [0, 1])
-def test_samples_of_a_run_are_unbiased_in_leduc(traverser: int) -> None:
-    """Sums of targets by infoset and action against their exact values: 100 batches of 1,000 traversals.
-
-    Each sum that was met in most batches is tested at |t| < 5 with 99 degrees of freedom, and all of them by how often
-    |t| > 2. Power: without copies some |t| are above 20, which is asserted too.
-    """
-    game, batches, size = load_game("leduc"), 100, 1_000
-    profile = RandomTable(game, 4)  # pure in places, so that what it does and what is sampled differ
-    exact = Enumeration(game, every_deal(game), traverser, profile).run()
-    found, once = [], []
-    for batch in range(batches):
-        deals = game.deal(size, key(7, "deals", traverser), batch * size)
-        strategies = dense_strategy(game, profile, deals, 0), dense_strategy(game, profile, deals, 1)
-        samples = traverse_outcomes(game, deals, traverser, strategies, 0.5, key(7, "actions", traverser), 1).advantages
-        found.append(cells(game, samples) / size)
-        once.append(cells(game, distinct(samples)) / size)
-    at = list(exact.regrets)
-    expected = cells(game, samples_of(at, np.array([exact.regrets[a] for a in at])))
-    scores = t_scores(np.array(found), expected)
-    assert len(scores) > 200
-    assert np.abs(scores).max() < 5
-    assert np.mean(np.abs(scores) > 2) < 0.1
-    assert np.abs(t_scores(np.array(once), expected)).max() > 20
-
-
-def samples_of(at: list[tuple[int, tuple[int, ...]]], target: np.ndarray) -> Samples:
-    cards = torch.tensor([cards for _, cards in at], dtype=torch.uint8)
-    infosets = Infosets(torch.tensor([node for node, _ in at]), cards)
-    return Samples(infosets, torch.from_numpy(target), torch.ones(len(at)))
-
-
-def distinct(samples: Samples) -> Samples:
-    """Copies of a sample lie one after another: one of each."""
-    same = (samples.target[1:] == samples.target[:-1]).all(1)
-    same &= samples.infosets.node[1:] == samples.infosets.node[:-1]
-    same &= (samples.infosets.cards[1:] == samples.infosets.cards[:-1]).all(1)
-    return samples[torch.cat([torch.tensor([True]), ~same])]
-
-
-def t_scores(batches: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Of the sums that were met in at least half of the batches, [batches, cells] against [cells]."""
-    often = (batches != 0).mean(0) > 0.5
-    some = batches[:, often]
-    error = some.std(0, ddof=1) / np.sqrt(len(some))
-    return (some.mean(0) - expected[often]) / error
-
-
-@pytest.mark.parametrize("exploration", [0.05, 0.6, 1.0])
-def test_copies_and_targets_stay_within_their_bounds(exploration: float) -> None:
-    """Pure strategies are the worst case: every action that they avoid is sampled by exploration alone."""
-    game = load_game("leduc")
-    deals = game.deal(3_000, key(9, "deals"))
-    profile = RandomTable(game, 8)
-    found = traverse_outcomes(game, deals, 0, dense(game, profile, deals), exploration, key(9, "actions"), 1)
-    stake = float(game.tree.chips.max())
-    step = 3 / exploration
-    later = min(1 / (1 - exploration), step) if exploration < 1 else step
-    samples = found.advantages
-    before = np.array([mine_before(game, node) for node in range(len(game.actor))])[samples.infosets.node.numpy()]
-    assert set(before) >= {0, 1, 2}
-    bound = stake * step * later ** (3 - before)
-    largest = samples.target.abs().max(1).values.numpy()
-    assert (largest <= bound * (1 + 1e-6)).all()
-    keys = torch.cat([samples.infosets.node[:, None], samples.infosets.cards.long()], 1).tolist()
-    repeats = Counter((*key_, *target) for key_, target in zip(keys, samples.target.tolist(), strict=True))
-    assert len(repeats) < len(samples)  # some have copies
-    assert bool(torch.isfinite(found.values).all())
-
-
-def mine_before(game: PokerGame, node: int) -> int:
-    """Decisions of player 0 on the way to a node."""
-    return sum(int(game.actor[at]) == 0 for at, _ in game.tree.path(node))
-
-
 @pytest.mark.parametrize("traverser", [0, 1])
 def test_one_history_of_those_that_external_sampling_visits(traverser: int) -> None:
     """With the same stream the opponent acts alike, so a traversal's infosets are among external sampling's."""
     game, stream = load_game("leduc"), key(3, "actions")
     profile = RandomTable(game, 5)
-    for traversal in range(40):
+    for traversal in range(20):
         deals = game.deal(1, key(3, "deals"), traversal)
         strategies = dense(game, profile, deals)
         one = traverse_outcomes(game, deals, traverser, strategies, 0.6, stream, 4)
@@ -342,30 +256,3 @@ def test_a_traversal_does_not_depend_on_its_batch() -> None:
     for kind in ("advantages", "strategies"):
         counts = [Counter(str(sample) for sample in listed(getattr(part, kind))) for part in parts]
         assert counts[0] == sum(counts[1:], Counter())
-
-
-def test_no_deals_give_no_samples() -> None:
-    game = load_game("kuhn")
-    deals = game.deal(0, 1)
-    found = traverse_outcomes(game, deals, 0, dense(game, RandomTable(game, 1), deals), 0.6, 2, 1)
-    assert (len(found.advantages), len(found.strategies), len(found.values), found.nodes_touched) == (0, 0, 0, 0)
-
-
-def test_deep_cfr_learns_kuhn_from_single_histories() -> None:
-    fit = FitConfig(steps=40, batch_size=128, learning_rate=5e-3, schedule="cosine", draw="merged")
-    config = RunConfig(
-        game="kuhn",
-        iterations=15,
-        sampling=SamplingConfig(kind="outcome", traversals=600),
-        memory=MemoryConfig(advantage_capacity=100_000, strategy_capacity=100_000),
-        network=NetworkConfig(kind="mlp", width=32, layers=2),
-        advantage=AdvantageFitConfig(**vars(fit)),
-        average=replace(fit, steps=300),
-    )
-    solver = DeepCFR(load_game("kuhn"), config)
-    touched = [record.nodes_touched for record in solver.iterations()]
-    solver.fit_average()
-    assert max(touched) <= 2 * 600 * (1 + 3 + 1)  # a deal, at most three decisions, an end
-    result = exploitability(solver.average_policy())
-    assert result.nash_conv < 0.2 * 916.7  # of uniform play
-    assert result.value == pytest.approx(-1000 / 18, abs=50)
