@@ -1,6 +1,6 @@
 """The table of the first betting round: tabular Linear CFR, from values on boards and from samples of histories."""
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def test_in_a_game_of_one_round_the_table_is_tabular_cfr(algorithm: Any, target:
     plus: dict[str, Any] = {"average_weighting": "linear"} if algorithm == "cfr+" else {}
     settings = CFRConfig(weighting=weighting, fallback="uniform", **plus)  # type: ignore[arg-type]
     table = FirstRoundTable(KUHN, settings, target=target)
-    vector = VectorCFR(KUHN, tabular(algorithm, 30, precision="float64"))
+    vector = VectorCFR(KUHN, tabular(algorithm, 15, precision="float64"))
     boards = Boards(KUHN, merge=True, keep=True)
     (tree,), ((board,),) = boards.rounds, boards.kept
     for record in vector.iterations():
@@ -50,19 +50,6 @@ def test_in_a_game_of_one_round_the_table_is_tabular_cfr(algorithm: Any, target:
         ):
             # our strategies are float32, and regret matching magnifies the rounding of small differences
             np.testing.assert_allclose(ours.on_board(board), theirs.on_board(tree, board), atol=3e-4)
-
-
-def test_the_fallback_is_what_networks_would_play() -> None:
-    legal = LEDUC.encoding.legal
-    for fallback in ("highest", "uniform"):
-        table = FirstRoundTable(LEDUC, CFRConfig(fallback=fallback))
-        table.regret[:] = -1 - np.arange(len(table.regret))[:, None]
-        rows = table.strategy().probabilities
-        for node in range(len(table.tree.nodes)):
-            first, last = table.tree.first_edge[node], table.tree.first_edge[node + 1]
-            expected = np.full(last - first, 1 / (last - first)) if fallback == "uniform" else np.eye(last - first)[0]
-            np.testing.assert_allclose(rows[first:last], np.broadcast_to(expected[:, None], rows[first:last].shape))
-    assert legal.shape[1] == 3
 
 
 def asked(policy: TablePolicy, deals: Deals, player: int) -> Strategy:
@@ -80,7 +67,7 @@ def test_external_samples_add_up_to_the_same_regrets_and_averages() -> None:
     policy, boards = random_policy(LEDUC, 3), Boards(LEDUC, merge=True, keep=True)
     exact, sampled = (FirstRoundTable(LEDUC, CFRConfig()) for _ in range(2))
     mean, square = np.zeros_like(sampled.regret), np.zeros_like(sampled.regret)
-    blocks, size = 50, 600
+    blocks, size = 25, 400
     for player in (0, 1):
         found = traverse_boards(boards, policy.on_board, player, ALL, 1, 0, Workers(1))
         exact.add_values(found.first_values, player, 1)
@@ -105,58 +92,8 @@ def test_external_samples_add_up_to_the_same_regrets_and_averages() -> None:
     for node in range(len(tree.nodes)):
         edges = slice(tree.first_edge[node], tree.first_edge[node + 1])
         total = averages[edges].sum(0)
-        often = total > 500
+        often = total > 200
         np.testing.assert_allclose(averages[edges][:, often] / total[often], expected[edges][:, often], atol=1e-3)
-
-
-def test_later_iterations_weigh_more() -> None:
-    linear, uniform = (FirstRoundTable(LEDUC, CFRConfig(weighting=w)) for w in ("linear", "uniform"))  # type: ignore[arg-type]
-    values = np.random.default_rng(0).normal(size=(linear.tree.num_nodes, len(linear.board)))
-    for table, weights in ((linear, 1 + 5), (uniform, 2)):
-        once = FirstRoundTable(LEDUC, CFRConfig(weighting="uniform", fallback="highest"))
-        once.add_values(values, 1, 1)
-        for t in (1, 5):
-            table.add_values(values, 1, t)
-        np.testing.assert_allclose(table.regret, weights * once.regret)
-        mine = table.tree.actor[table.tree.edge_node] == 1
-        assert np.abs(table.regret[mine]).min() > 0
-        assert not table.regret[~mine].any()
-
-
-@pytest.mark.parametrize(("weighting", "power"), [("same", 1), ("quadratic", 2)])
-def test_the_average_weighs_strategies_by_reach(weighting: Literal["same", "quadratic"], power: int) -> None:
-    table = FirstRoundTable(LEDUC, CFRConfig(average_weighting=weighting, fallback="uniform"))
-    rng = np.random.default_rng(1)
-    tree = table.tree
-    total = np.zeros_like(table.average)
-    for t in (1, 2, 3):
-        table.regret[:] = rng.normal(size=table.regret.shape)
-        sigma = table.strategy().probabilities.astype(np.float64)
-        for player in (0, 1):
-            table.add_strategy(player, t)
-        for edge in range(tree.num_edges):
-            reach, at = sigma[edge].copy(), tree.edge_node[edge]
-            player = tree.actor[at]
-            while at not in tree.roots:  # up to the root, over the player's own earlier actions
-                (before,) = np.flatnonzero(tree.edge_child == at)
-                at = tree.edge_node[before]
-                reach *= sigma[before] if tree.actor[at] == player else 1
-            total[edge] += t**power * reach
-    np.testing.assert_allclose(table.average, total, rtol=1e-6)
-    average = table.average_strategy().probabilities
-    for node in range(len(tree.nodes)):
-        edges = slice(tree.first_edge[node], tree.first_edge[node + 1])
-        np.testing.assert_allclose(average[edges].sum(0), 1, rtol=1e-6)
-        mass = total[edges].sum(0)
-        np.testing.assert_allclose((average[edges] * mass)[:, mass > 0], total[edges][:, mass > 0], rtol=1e-5)
-
-
-def test_what_was_never_reached_is_played_uniformly() -> None:
-    table = FirstRoundTable(LEDUC, CFRConfig())
-    probabilities = table.average_strategy().probabilities
-    for node in range(len(table.tree.nodes)):
-        first, last = table.tree.first_edge[node], table.tree.first_edge[node + 1]
-        np.testing.assert_allclose(probabilities[first:last], 1 / (last - first), rtol=1e-6)
 
 
 @pytest.mark.parametrize("player", [0, 1])

@@ -1,10 +1,9 @@
-"""NFSP: step by step as a plain implementation, to an equilibrium on Kuhn, and the same however it is cut up."""
+"""NFSP: step by step as a plain implementation, and the same however it is cut up."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,33 +11,25 @@ import torch
 from scipy import stats
 
 import deepcfr.solve.nfsp as module
-from command_line import deepcfr, problem, problems
-from deepcfr.config import (
-    EvaluationConfig,
-    NetworkConfig,
-    NFSPConfig,
-    RunConfig,
-    RuntimeConfig,
-    config_to_toml,
-    load_config,
-)
+from deepcfr.config import EvaluationConfig, NetworkConfig, NFSPConfig, RunConfig, RuntimeConfig
 from deepcfr.core.errors import TrainingError
 from deepcfr.core.rng import addressed_uniforms, generator, key
-from deepcfr.core.types import NO_CARD, Infosets
-from deepcfr.defaults import default_config
-from deepcfr.game.base import Game, infosets_at
+from deepcfr.core.types import NO_CARD, Encoding, Infosets
+from deepcfr.game.base import Game
 from deepcfr.game.betting import CALL, FOLD, RAISE
-from deepcfr.game.openspiel import load_openspiel_game
-from deepcfr.game.presets import load_game
-from deepcfr.measure.exploitability import exploitability
-from deepcfr.measure.match import exact_match
+from deepcfr.game.presets import build_game, load_game, load_source
 from deepcfr.network.fit import masked_softmax
 from deepcfr.network.networks import SplitNetwork, build_network
-from deepcfr.run.build import build_solver
-from deepcfr.run.folder import RunFolder
-from deepcfr.run.train import train
-from deepcfr.solve.nfsp import AVERAGE, NFSP, RESPONSE, epsilon_greedy, exploration, q_targets
-from deepcfr.solve.self_play import EXPLORE, NetworkPlayer, cosine, mixed, outputs_at
+from deepcfr.solve.nfsp import (
+    AVERAGE,
+    NFSP,
+    RESPONSE,
+    TransitionMemory,
+    bytes_per_transition,
+    epsilon_greedy,
+    q_targets,
+)
+from deepcfr.solve.self_play import EXPLORE, NetworkPlayer, Transitions, mixed, outputs_at
 
 SETTINGS = NFSPConfig(
     episodes=40,
@@ -91,11 +82,12 @@ def same(one: NFSP, other: NFSP) -> bool:
 
 # A plain implementation: Kuhn's rules by hand, one episode at a time, one infoset at a time, gradients step by step
 
-HISTORIES = ("", "c", "b", "cb")  # c is check or call, b bet or raise, f fold
-
 
 class PlainNFSP:
-    """NFSP on Kuhn with lists for memories; it shares networks' architecture and random numbers, and nothing else."""
+    """NFSP on Kuhn with lists for memories; it shares networks' architecture and random numbers, and nothing else.
+
+    A history is a word of c for check or call, b for bet or raise and f for fold.
+    """
 
     def __init__(self, config: RunConfig) -> None:
         self.game, self.settings, self.seed = load_game("kuhn"), config.nfsp, config.seed
@@ -258,9 +250,14 @@ class PlainNFSP:
         adam.step()
 
 
+def listed(*columns: torch.Tensor) -> list[tuple[Any, ...]]:
+    """Rows of columns."""
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
 @pytest.mark.parametrize("episodes", [40, 15])  # with more episodes than infosets strategies are tables
 def test_it_is_step_by_step_what_a_plain_implementation_is(episodes: int) -> None:
-    config = changed(episodes=episodes, iterations=6 * 40 // episodes)
+    config = changed(episodes=episodes, iterations=5 * 40 // episodes)
     solver, plain = NFSP(load_game("kuhn"), config), PlainNFSP(config)
     for t, record in enumerate(solver.iterations(), start=1):
         q_losses, pi_losses = plain.iterate(t)
@@ -268,31 +265,18 @@ def test_it_is_step_by_step_what_a_plain_implementation_is(episodes: int) -> Non
             replay = solver.replay[player]
             found = replay[slice(0, None)]
             assert replay.seen == plain.seen[player]
-            assert list(
-                zip(
-                    found.infosets.node.tolist(),
-                    found.infosets.cards[:, 0].tolist(),
-                    found.action.tolist(),
-                    found.reward.tolist(),
-                    found.following.node.tolist(),
-                    found.terminal.tolist(),
-                    strict=True,
-                )
-            ) == [
+            at, after = found.infosets, found.following.node
+            assert listed(at.node, at.cards[:, 0], found.action, found.reward, after, found.terminal) == [
                 (plain.nodes[h], card, action, reward, plain.nodes[n], over)
                 for h, card, action, reward, n, over in plain.replay[player]
             ]
             samples = solver.reservoir[player][slice(0, None)]
             assert solver.reservoir[player].seen == plain.offered[player]
             assert samples.target.sum(1).tolist() == [1.0] * len(samples)
-            assert list(
-                zip(
-                    samples.infosets.node.tolist(),
-                    samples.infosets.cards[:, 0].tolist(),
-                    samples.target.argmax(1).tolist(),
-                    strict=True,
-                )
-            ) == [(plain.nodes[h], card, action) for h, card, action in plain.reservoir[player]]
+            at = samples.infosets
+            assert listed(at.node, at.cards[:, 0], samples.target.argmax(1)) == [
+                (plain.nodes[h], card, action) for h, card, action in plain.reservoir[player]
+            ]
             targets = q_targets(solver.targets[player], found, solver.game.encoding)
             assert targets.tolist() == pytest.approx(
                 [plain.q_target(player, transition) for transition in plain.replay[player]], abs=1e-5
@@ -352,15 +336,12 @@ def test_exploration_is_the_average_policy_with_half_of_the_actions_at_random(ep
     torch.testing.assert_close(at_root(EXPLORE), (at_root(AVERAGE) + legal / legal.sum(1, keepdim=True)) / 2)
 
 
-@pytest.mark.parametrize(("eta", "share"), [(0.0, 0.0), (1.0, 1.0)])
-def test_only_best_responses_are_imitated(eta: float, share: float) -> None:
-    solver = finished(changed(anticipatory=eta, iterations=2, replay_capacity=10**4, reservoir_capacity=10**4))
-    for replay, reservoir in zip(solver.replay, solver.reservoir, strict=True):
-        assert reservoir.seen == share * replay.seen
-    for player in (0, 1):  # who has nothing to imitate keeps its network
-        start = NFSP(solver.game, solver.config).averages[player].network.state_dict()
-        kept = all(torch.equal(start[k], v) for k, v in solver.averages[player].network.state_dict().items())
-        assert kept == (eta == 0.0)
+def test_who_has_nothing_to_imitate_keeps_its_network() -> None:
+    solver = finished(changed(anticipatory=0.0, iterations=2))
+    start = NFSP(solver.game, solver.config)
+    for mine, old, reservoir in zip(solver.averages, start.averages, solver.reservoir, strict=True):
+        assert reservoir.seen == 0
+        assert all(torch.equal(old.network.state_dict()[k], v) for k, v in mine.network.state_dict().items())
 
 
 def test_repeated_infosets_are_computed_once_and_count_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -396,19 +377,6 @@ def test_epsilon_greedy_by_hand() -> None:
     torch.testing.assert_close(epsilon_greedy(values, legal, 0.2), expected)
 
 
-def test_schedules_by_hand() -> None:
-    settings = NFSPConfig(epsilon_start=0.08)
-    assert [exploration(settings, t) for t in (1, 4, 16, 100)] == pytest.approx([0.08, 0.04, 0.02, 0.008])
-    assert [cosine(t, 100) for t in (1, 51)] == pytest.approx([1.0, 0.55])
-    assert 0.1 < cosine(100, 100) < 0.101
-
-
-def test_it_converges_on_kuhn() -> None:
-    solver = finished(default_config("kuhn", "nfsp"))
-    assert exploitability(solver.average_policy()).exploitability <= 60  # mA/g; the uniform strategy's is 458
-    assert exploitability(solver.current_policy()).exploitability > 100  # best responses themselves are no equilibrium
-
-
 def test_a_run_is_the_same_in_one_thread_or_two_and_in_any_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = finished(changed(reservoir_capacity=10_000))
     monkeypatch.setattr("deepcfr.solve.self_play.CHUNK", 7)
@@ -419,108 +387,30 @@ def test_a_run_is_the_same_in_one_thread_or_two_and_in_any_chunks(monkeypatch: p
     assert not same(one, finished(dataclasses.replace(CONFIG, seed=4)))
 
 
-class Stopper:
-    """An observer that stops a run as a crash would, or lets it go on."""
-
-    def __init__(self, stop_at: int = 0) -> None:
-        self.stop_at, self.measured, self.saves = stop_at, [], []  # type: ignore[var-annotated]
-
-    def warn(self, message: str) -> None:
-        raise AssertionError(message)
-
-    def start(self, *_: Any) -> None: ...
-    def iteration(self, *_: Any) -> None: ...
-    def evaluating(self, *_: Any) -> None: ...
-
-    def evaluated(self, iteration: int, fit: object, result: Any) -> None:
-        assert fit is None  # the average is there already
-        self.measured.append((iteration, result.nash_conv))
-
-    def saved(self, iteration: int) -> None:
-        self.saves.append(iteration)
-        if iteration == self.stop_at:
-            raise KeyboardInterrupt
-
-
-def test_a_resumed_run_is_an_uninterrupted_one(tmp_path: Path) -> None:
-    whole, cut = RunFolder.create(tmp_path / "whole", CONFIG), RunFolder.create(tmp_path / "cut", CONFIG)
-    observer, rest = Stopper(), Stopper()
-    train(whole, observer)
-    with pytest.raises(KeyboardInterrupt):
-        train(cut, Stopper(stop_at=2))
-    train(RunFolder.open(tmp_path / "cut"), rest)
-    assert observer.measured == rest.measured
-    assert [iteration for iteration, _ in observer.measured] == [3, 6]
-    assert observer.saves == [1, 2, 3, 4, 5, 6]
-    solvers = [RunFolder.open(tmp_path / name).load_solver(print, memories=True)[0] for name in ("whole", "cut")]
-    one, other = solvers
-    assert isinstance(one, NFSP)
-    assert isinstance(other, NFSP)
-    assert same(one, other)
-    assert (one.iteration, one.nodes_touched) == (other.iteration, other.nodes_touched)
-    assert same(one, finished(CONFIG))
-    assert one.values[0].updates == CONFIG.iterations * SETTINGS.q_steps
-
-
-def test_checkpoints_of_other_memories_are_refused(tmp_path: Path) -> None:
-    run = RunFolder.create(tmp_path / "run", CONFIG)
-    train(run, Stopper())
-    (run.path / "config.toml").write_text(config_to_toml(changed(reservoir_capacity=51)))
-    assert "belongs to another game or solver" in problem(deepcfr("exploitability", run.path))
-
-
 def test_the_loss_that_is_no_number_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "q_loss", lambda network, *_: network.head.bias.sum() * torch.nan)
     with pytest.raises(TrainingError, match=r"not a number after 3 steps at learning rate 0\.02"):
         finished(CONFIG)
 
 
-def smoke(game: str, **network: Any) -> RunConfig:
+@pytest.mark.parametrize("name", ["fhp-mini", "hunl-pot", "openspiel:liars_dice(dice_sides=3)"])
+def test_games_of_several_rounds_pot_betting_and_without_cards_are_trained(name: str) -> None:
+    game = build_game(load_source(name))
     own = dataclasses.replace(SETTINGS, episodes=300, replay_capacity=10_000, reservoir_capacity=10_000)
-    return dataclasses.replace(
-        CONFIG, game=game, iterations=2, nfsp=own, network=NetworkConfig(**({"width": 8} | network))
-    )
-
-
-def test_leduc_is_trained_and_measured_exactly() -> None:
-    game = load_game("leduc")
-    solver = finished(smoke("leduc", kind="paper", card_width=1), game)
-    result = exploitability(solver.average_policy())
-    assert 0 < result.nash_conv < 13_000
-    policy = solver.average_policy()
-    assert exact_match(policy, policy).seats[0] == pytest.approx(result.value, abs=1e-3)
-    assert "NFSP" in result.policy
-    touched = solver.nodes_touched
+    network = NetworkConfig(kind="mlp" if "openspiel" in name else "paper", width=8, card_width=1)
+    config = dataclasses.replace(CONFIG, game=name, iterations=2, nfsp=own, network=network)
+    solver = finished(config, game)
+    assert min(memory.seen for memory in solver.reservoir) > 0
     decisions = sum(memory.seen for memory in solver.replay)
-    # of every episode: the decisions, the end, one or two deals
-    assert decisions + 2 * 600 <= touched <= decisions + 3 * 600
-    assert NFSP.memory_bytes(game, solver.config) == sum(
-        column.nbytes for _, memory in solver.stores.items() for column in memory.columns.values()
+    # of every episode: the decisions, the end, and the deals
+    assert decisions + 2 * 600 <= solver.nodes_touched <= decisions + 5 * 600
+    assert NFSP.memory_bytes(game, config) == sum(
+        column.nbytes for memory in solver.stores.values() for column in memory.columns.values()
     )
-
-
-@pytest.mark.parametrize("name", ["fhp", "fhp-mini", "fhp-pot", "hulh", "hunl-pot"])
-def test_holdem_games_are_trained_in_limit_and_pot_betting(name: str) -> None:
-    game = load_game(name)
-    solver = finished(smoke(name, kind="paper", card_width=1), game)
-    assert min(memory.seen for memory in solver.replay) > 0
-    assert min(memory.seen for memory in solver.reservoir) > 0
-    rounds = game.tree.round.tolist()
-    seen = {rounds[int(node)] for memory in solver.replay for node in memory[slice(None)].infosets.node}
-    assert seen == set(rounds)  # decisions of every round were remembered
-    row = torch.arange(50)
-    deals = game.deals_of(game.deal_cards(50, 0), row)
-    found = solver.average_policy().probabilities(infosets_at(game, game.start(deals), row, deals))
-    torch.testing.assert_close(found.sum(1), torch.ones(50))
-
-
-def test_a_game_without_cards_is_trained() -> None:
-    pytest.importorskip("pyspiel")
-    game = load_openspiel_game("liars_dice(dice_sides=3)")
-    solver = finished(smoke("openspiel:liars_dice(dice_sides=3)", kind="mlp", layers=1), game)
-    result = exploitability(solver.average_policy())
-    assert 0 < result.nash_conv <= 2000  # it is won or lost
-    assert min(memory.seen for memory in solver.reservoir) > 0
+    if "openspiel" not in name:
+        rounds = game.tree.round.tolist()
+        seen = {rounds[int(node)] for memory in solver.replay for node in memory[slice(None)].infosets.node}
+        assert seen == set(rounds)  # decisions of every round were remembered
 
 
 def test_every_infoset_is_played_by_its_owners_network() -> None:
@@ -534,41 +424,25 @@ def test_every_infoset_is_played_by_its_owners_network() -> None:
         torch.testing.assert_close(policy.probabilities(infosets)[:, legal], expected)
 
 
-def test_the_command_line_trains_it_and_uses_it(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    options = ["--iterations", "2", "--nfsp.episodes", "50", "--evaluation.every", "0", "--runtime.threads", "1"]
-    facts = deepcfr("train", "kuhn", "--solver", "nfsp", "--out", run, *options, "--json").json
-    assert (facts["iterations"], facts["finished"]) == (2, True)
-    measured = deepcfr("exploitability", run, "--json").json
-    assert measured["nash_conv"] == pytest.approx(facts["nash_conv"])
-    assert deepcfr("exploitability", run, "--policy", "current", "--json").json["nash_conv"] > 0
-    assert deepcfr("match", run, run, "--json").json["value"] == pytest.approx(0, abs=1e-6)
-    assert deepcfr("match", run, run, "--hands", "50", "--json").json["hands"] == 50
-    assert abs(sum(deepcfr("strategy", run, "K", "--json").json["probabilities"].values()) - 1) < 1e-5
-    assert deepcfr("play", run, "--hands", "1", answers="c\nc\nc\n").status == 0
-    assert deepcfr("export", run, "--out", tmp_path / "small").status == 0
-    again = deepcfr("exploitability", tmp_path / "small", "--json").json
-    assert again["nash_conv"] == pytest.approx(facts["nash_conv"])
-    assert "not a run of Deep CFR" in problem(deepcfr("exploitability", run, "--policy", "sd-cfr"))
+# The replay memory
 
 
-def test_settings_that_cannot_be_are_refused(tmp_path: Path) -> None:
-    asked = ["--nfsp.epsilon-start", "1.5", "--nfsp.batch-size", "0"]
-    sentences = problems(deepcfr("train", "kuhn", "--solver", "nfsp", "--out", tmp_path / "run", *asked))
-    assert sentences == [
-        "'nfsp.epsilon_start' must be between 0 and 1, but is 1.5.",
-        "'nfsp.batch_size' must be between 1 and 10,000,000, but is 0.",
-    ]
-    large = ["--nfsp.reservoir-capacity", "9999999999"]
-    assert "lower nfsp.reservoir_capacity" in problem(
-        deepcfr("train", "kuhn", "--solver", "nfsp", "--out", tmp_path / "run", *large)
-    )
-    assert not (tmp_path / "run").exists()
-
-
-def test_defaults_are_there_for_every_game() -> None:
-    for game in ("kuhn", "leduc", "fhp", "hulh", "openspiel:liars_dice"):
-        config = default_config(game, "nfsp")
-        assert (config.game, config.solver) == (game, "nfsp")
-    assert isinstance(build_solver(load_game("kuhn"), CONFIG), NFSP)
-    assert load_config("leduc-nfsp") == default_config("leduc", "nfsp")
+def test_a_replay_memory_keeps_all_columns_of_a_row_in_the_bytes_that_are_said() -> None:
+    """Actions and nodes do not fit in a byte; the newest transitions are kept, and each names its iteration."""
+    legal = torch.ones(500, 300, dtype=torch.bool)
+    encoding = Encoding(torch.zeros(500, 1), legal, card_groups=(1, 2), num_ranks=3, num_suits=2)
+    memory, position = TransitionMemory(encoding, 500), torch.arange(501)
+    cards = torch.stack([position % 6, position // 6 % 6, position // 36 % 6], dim=1).to(torch.uint8)
+    at, after = Infosets(position % 500, cards), Infosets((position + 7) % 500, cards.flip(1))
+    every = Transitions(at, position % 300, position / 8, after, position % 3 == 0)
+    memory.add(every[slice(0, 499)], 1)
+    memory.add(every[slice(499, 501)], 2)
+    found, kept = memory[slice(0, None)], torch.tensor([500, *range(1, 500)])
+    assert memory.filled("iteration").tolist() == [2, *[1] * 498, 2]
+    for mine, other in ((found.infosets, at), (found.following, after)):
+        assert torch.equal(mine.node.long(), other.node[kept])
+        assert torch.equal(mine.cards, other.cards[kept])
+    assert torch.equal(found.action, every.action[kept])
+    assert torch.equal(found.reward, every.reward[kept])
+    assert torch.equal(found.terminal, every.terminal[kept])
+    assert sum(column.nbytes for column in memory.columns.values()) == 500 * bytes_per_transition(encoding)

@@ -1,4 +1,4 @@
-"""Full-width CFR is OpenSpiel's, iteration by iteration; 16 bits stay close; what is restored goes on exactly."""
+"""Full-width CFR is OpenSpiel's, iteration by iteration; 16 bits stay close."""
 
 from dataclasses import replace
 from functools import cache
@@ -12,9 +12,8 @@ import pytest
 import torch
 from open_spiel.python.algorithms import discounted_cfr
 
-from deepcfr.boards.boards import Board, Boards
+from deepcfr.boards.boards import Board
 from deepcfr.boards.tables import Int16Table
-from deepcfr.core.errors import GameError
 from deepcfr.core.types import Infosets
 from deepcfr.game.openspiel import OpenSpielGame
 from deepcfr.game.poker import PokerGame
@@ -38,16 +37,8 @@ OPENSPIEL: dict[str, Any] = {
 }
 
 
-def solver_of(rules: PokerRules, algorithm: str, iterations: int, threads: int = 1, **settings: Any) -> VectorCFR:
-    return VectorCFR(PokerGame(rules), tabular(algorithm, iterations, threads=threads, **settings))
-
-
-def exact(rules: PokerRules, algorithm: str, iterations: int, **settings: Any) -> VectorCFR:
-    return solver_of(rules, algorithm, iterations, precision="float64", **settings)
-
-
-# The same as others
-# ------------------------------------------------------------------------------------------------------
+def solver_of(rules: PokerRules, algorithm: str, iterations: int, precision: str = "float64") -> VectorCFR:
+    return VectorCFR(PokerGame(rules), tabular(algorithm, iterations, precision=precision))
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -55,7 +46,7 @@ def exact(rules: PokerRules, algorithm: str, iterations: int, **settings: Any) -
 def test_averages_are_openspiels_at_every_iteration(rules: PokerRules, algorithm: str) -> None:
     other = openspiel_game(rules)
     python = algorithm in ("pcfr+", "linear-cfr", "dcfr")  # slow
-    solver, theirs = exact(rules, algorithm, 8 if python and rules is LEDUC else 40), OPENSPIEL[algorithm](other)
+    solver, theirs = solver_of(rules, algorithm, 4 if python and rules is LEDUC else 15), OPENSPIEL[algorithm](other)
     infosets = openspiel_infosets(solver.game, other)
     for record in solver.iterations():
         theirs.evaluate_and_update_policy()
@@ -90,7 +81,7 @@ def openspiel_tree(rules: PokerRules) -> OpenSpielGame:
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_small_deck_of_flop_holdem_is_openspiels_tree(algorithm: str) -> None:
     rules = small_fhp(4, (1, 1), num_suits=2)
-    solver = exact(rules, algorithm, 4)
+    solver = solver_of(rules, algorithm, 4)
     start_anywhere(solver)
     tree = TreeCFR(openspiel_tree(rules), solver.config)
     infosets = openspiel_infosets(solver.game, openspiel_game(rules))
@@ -127,10 +118,10 @@ def test_rounds_without_cards_and_boards_before_the_first_action_are_solved() ->
         LEDUC, name="three", board_cards=(1, 0, 1), first_player=(0, 0, 1), raise_size=(1, 2, 2), max_raises=(1, 1, 1),
         rank_symbols="",
     )  # fmt: skip
-    solver = exact(three, "cfr+", 300)
+    solver = solver_of(three, "cfr+", 150)
     for _ in solver.iterations():
         pass
-    assert exploitability(solver.average_policy()).nash_conv < 30
+    assert exploitability(solver.average_policy()).nash_conv < 60
 
 
 def test_every_16_bit_average_is_rounded_with_a_stream_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,25 +142,9 @@ def test_every_16_bit_average_is_rounded_with_a_stream_of_its_own(monkeypatch: p
     assert len(averages) == len(streams) // 2 == len(set(averages)) == 2 * 3 * 2 * boards
 
 
-# Convergence
-# -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "most"), [("cfr", 60), ("cfr+", 3), ("pcfr+", 5), ("linear-cfr", 25), ("dcfr", 3)]
-)
-def test_leduc_converges_to_its_value(algorithm: str, most: float) -> None:
-    solver = solver_of(LEDUC, algorithm, 500)
-    for _ in solver.iterations():
-        pass
-    result = exploitability(solver.average_policy())
-    assert result.nash_conv < most
-    assert result.value == pytest.approx(-85.6064, abs=result.nash_conv)
-
-
 @pytest.mark.parametrize(
     ("algorithm", "anywhere", "iterations"),
-    [*((algorithm, True, 30) for algorithm in ALGORITHMS), ("cfr", False, 60), ("cfr+", False, 60)],
+    [("dcfr", True, 30), ("pcfr+", True, 30), ("cfr", False, 60)],
 )
 def test_sixteen_bits_stay_within_one_percent(algorithm: str, anywhere: bool, iterations: int) -> None:
     rules = small_fhp(6, (3, 4), num_suits=2)
@@ -185,37 +160,9 @@ def test_sixteen_bits_stay_within_one_percent(algorithm: str, anywhere: bool, it
     assert found[0] != found[1]  # or nothing was rounded
 
 
-# State
-# -------------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("precision", ["float64", "float32", "int16"])
-@pytest.mark.parametrize(("threads", "algorithm"), [(1, "dcfr"), (2, "dcfr"), (2, "pcfr+")])
-def test_a_restored_solver_goes_on_exactly_with_any_number_of_threads(
-    precision: str, threads: int, algorithm: str
-) -> None:
-    rules = small_fhp(4, (1, 2), num_suits=2)
-    whole = solver_of(rules, algorithm, 6, precision=precision)
-    half = solver_of(rules, algorithm, 3, precision=precision, threads=threads)
-    for _ in whole.iterations():
-        pass
-    for _ in half.iterations():
-        pass
-    again = solver_of(rules, algorithm, 6, precision=precision, threads=threads)
-    again.iteration, again.nodes_touched = half.iteration, half.nodes_touched
-    for name, array in again.arrays().items():
-        np.copyto(array, half.arrays()[name], casting="no")
-    for _ in again.iterations():
-        pass
-    assert (again.iteration, again.nodes_touched) == (6, whole.nodes_touched)
-    for name, array in whole.arrays().items():
-        assert np.array_equal(again.arrays()[name], array)
-        assert array.any()
-
-
 def test_the_current_strategy_of_predictive_cfr_has_the_prediction() -> None:
     """It is the one that a second implementation plays next."""
-    solver, theirs = exact(LEDUC, "pcfr+", 5), PredictiveCFRPlus(openspiel_game(LEDUC))
+    solver, theirs = solver_of(LEDUC, "pcfr+", 5), PredictiveCFRPlus(openspiel_game(LEDUC))
     for _ in solver.iterations():
         theirs.evaluate_and_update_policy()
     current = theirs.current_policy()
@@ -238,7 +185,7 @@ def test_memory_is_counted_before_it_is_taken() -> None:
     config = tabular("cfr", precision="float32")
     tables = 234_199_693 * 2 * 4
     assert tables < VectorCFR.memory_bytes(PokerGame(PRESETS["fhp"]), config) < tables + 0.2e9
-    solver = solver_of(LEDUC, "cfr", 1)
+    solver = solver_of(LEDUC, "cfr", 1, "float32")
     taken = sum(array.nbytes for array in solver.arrays().values())
     assert taken <= VectorCFR.memory_bytes(PokerGame(LEDUC), config) < taken + 10_000
     half = solver_of(LEDUC, "cfr", 1, precision="int16")
@@ -257,12 +204,8 @@ def test_nodes_touched_are_decisions_and_ends_for_both_players() -> None:
     assert solver.nodes_touched == 3 * 54
 
 
-# Policies
-# ----------------------------------------------------------------------------------------------------------------
-
-
 def test_a_policy_answers_for_infosets_as_for_boards() -> None:
-    rules = small_fhp(4, (1, 1))
+    rules = small_fhp(4, (1, 1), num_suits=3)
     solver = solver_of(rules, "cfr+", 5)
     for _ in solver.iterations():
         pass
@@ -281,44 +224,3 @@ def test_a_policy_answers_for_infosets_as_for_boards() -> None:
                 assert (rows[:, ~game.tree.legal[node]] == 0).all()
                 checked += len(board)
     assert checked > 1000
-
-
-def test_the_first_current_strategy_is_uniform_and_later_ones_are_not() -> None:
-    solver = solver_of(KUHN, "cfr", 2)
-    board = solver.boards.kept[0][0]
-    assert (solver.current_policy().on_board(solver.boards.rounds[0], board) == 0.5).all()
-    next(solver.iterations())
-    assert (solver.current_policy().on_board(solver.boards.rounds[0], board) != 0.5).any()
-
-
-def test_raw_suits_are_refused() -> None:
-    with pytest.raises(GameError, match="canonical suits"):
-        VectorCFR(PokerGame(LEDUC, "raw"), tabular("linear-cfr"))
-
-
-# Boards
-# ------------------------------------------------------------------------------------------------------------------
-
-
-def test_merged_boards_of_flop_holdem_are_the_canonical_ones() -> None:
-    boards = Boards(PokerGame(PRESETS["fhp"]), merge=True, keep=True)
-    assert [len(kept) for kept in boards.kept] == [1, 1755]
-    assert sum(map(len, boards.kept[0])) == 169
-    assert sum(map(len, boards.kept[1])) == 1_286_792
-    # the weights of all boards in a hand's value are probabilities of boards that the hand leaves possible
-    total = np.zeros(169)
-    for board in boards.kept[1]:
-        np.add.at(total, board.up, board.weight)
-    np.testing.assert_allclose(total, (50 * 49 * 48) / (48 * 47 * 46))
-
-
-def test_the_seed_decides_how_sixteen_bits_are_rounded() -> None:
-    def averages(seed: int) -> npt.NDArray[np.generic]:
-        config = tabular("dcfr", 5, precision="int16", seed=seed)
-        solver = VectorCFR(PokerGame(LEDUC), config)
-        for _ in solver.iterations():
-            pass
-        return solver.arrays()["average-1-values"]
-
-    assert np.array_equal(averages(0), averages(0))
-    assert not np.array_equal(averages(0), averages(1))
