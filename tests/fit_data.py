@@ -35,11 +35,6 @@ class Data:
         total = torch.zeros(12, 3).index_add_(0, self.index, self.samples.target * weight[:, None])
         return total / torch.zeros(12).index_add_(0, self.index, weight)[:, None]
 
-    def floor(self, weight: torch.Tensor) -> float:
-        """The smallest loss that any function of the infoset can have."""
-        error = (self.samples.target - self.mean(weight)[self.index]).square().sum(1)
-        return float((weight * error).mean())
-
 
 def remembered(target: torch.Tensor, index: torch.Tensor, iteration: torch.Tensor, capacity: int = 5000) -> Data:
     samples = Samples(EVERY[index], target * LEGAL[NODES[index]], iteration.int())
@@ -56,17 +51,6 @@ def advantages(count: int = 3000, noise: float = 0.5, unit: float = 1.0) -> Data
     target = start[index] + slope[index] * iteration[:, None] / NEWEST
     target = target + noise * torch.randn(count, 3, generator=draw)
     return remembered(unit * target, index, iteration)
-
-
-def strategies(count: int = 3000) -> Data:
-    """Mixed strategies that move from one end of the simplex towards another, as they do in a run."""
-    draw = generator(key(0, "strategies"))
-    index = torch.randint(12, (count,), generator=draw)
-    iteration = torch.randint(1, NEWEST + 1, (count,), generator=draw)
-    ends = torch.rand(2, 12, 3, generator=draw) * LEGAL[NODES]
-    ends = ends / ends.sum(2, keepdim=True)
-    share = (iteration / NEWEST)[:, None]
-    return remembered(ends[0, index] * (1 - share) + ends[1, index] * share, index, iteration)
 
 
 def new_network(seed: int = 0, kind: str = "mlp") -> SplitNetwork:

@@ -234,6 +234,13 @@ MUTANTS = (
     Mutant("the unit of targets is that of the first samples", "network/examples.py",
            "some = slice(0, None, 1 + len(memory) // most)", "some = slice(0, most)",
            "network/test_examples.py -k large_memory"),
+    Mutant("all chunks of traversals have the same deals", "solve/data.py", 'game.deal(count, stream("deal"), first)',
+           'game.deal(count, stream("deal"), 0)', "solve/test_iterations.py"),
+    Mutant("the moments of Adam are not restored", "solve/self_play.py",
+           'self._optimizer.load_state_dict(self._optimizer.state_dict() | {"state": moments})', "pass",
+           "solve/test_saved_states.py -k ppo"),
+    Mutant("tables never start from win rates", "solve/mccfr.py",
+           "if self.iteration == 0 and self.settings.initial != UNIFORM:", "if False:", "sample/test_initial.py"),
     # What other programs and pages see
     Mutant("folded hands are shown to the opponent", "interop/dealer.py", "or state.ended == SHOWDOWN else",
            "or state.ended else", "interop/test_dealer.py -k showdown_shows"),

@@ -91,22 +91,6 @@ def test_a_flop_by_phevaluators_ranking() -> None:
         np.testing.assert_allclose(found, pay @ reach, atol=1e-12 * reach.sum())
 
 
-def test_a_board_that_ties_every_hand_pays_nothing() -> None:
-    hands = hands_on("hulh", [35, 39, 43, 47, 51])  # Ts Js Qs Ks As
-    fold, showdown = values_of(hands, np.ones(len(hands)), 3.0, 52)
-    assert np.abs(showdown).max() == 0
-    assert (fold == 3.0 * (45 * 44 / 2)).all()  # hands of the 47 other cards without two given ones
-
-
-@pytest.mark.parametrize("name", ["kuhn", "leduc"])
-def test_one_card_hands(name: str) -> None:
-    rules, rng = PRESETS[name], np.random.default_rng(3)
-    for board in ([], *([card] for card in range(rules.num_cards))):
-        hands = hands_on(name, board)
-        assert len(hands) == rules.num_cards - len(board)
-        check(hands, rules.num_cards, rng)
-
-
 @pytest.mark.parametrize("held", [1, 2])
 @pytest.mark.parametrize("levels", [1, 5, 1000])
 def test_any_strengths_with_any_number_of_ties(held: int, levels: int) -> None:

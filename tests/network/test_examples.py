@@ -52,19 +52,6 @@ def test_the_loss_of_a_hand_with_several_decisions_is_their_mean() -> None:
     torch.testing.assert_close(loss, sum(of_each) / 2)
 
 
-def test_a_merged_target_is_that_of_all_samples_of_its_infoset() -> None:
-    data, network = advantages(count=50), new_network()
-    config = FitConfig(draw="merged")
-    examples = InfosetExamples(data.memory, Objective(LEGAL, advantage_loss, linear_weights, NEWEST), config)
-    mean = data.mean(linear_weights(data.samples.iteration, NEWEST))
-    index = torch.tensor([7])
-    infoset = data.index[index]
-    with torch.no_grad():
-        error = (network(EVERY)[infoset] - mean[infoset]) * LEGAL[EVERY.node[infoset]]
-        expected = data.samples.iteration[7] / 5 * error.square().sum()
-        torch.testing.assert_close(examples.loss(network, index), expected)
-
-
 def test_balanced_draws_take_the_place_of_weights_in_the_loss() -> None:
     """In one round the odds are in proportion to the weights, and the loss has none."""
     data, network = advantages(count=50), new_network()

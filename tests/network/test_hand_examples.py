@@ -129,26 +129,6 @@ def test_the_scale_is_the_weighted_root_mean_square_of_targets() -> None:
     assert examples_of([part], scaled=False).scale() == 1
 
 
-def test_a_fit_finds_the_targets_weighted_by_reach() -> None:
-    part = part_of(1, 0, 400)
-    hands = part.memory[:]
-    net = network()
-    config = FitConfig(steps=250, batch_size=100, learning_rate=1e-2, schedule="cosine")
-    result = fit(net, examples_of([part]), config, 5, Workers(1))
-    assert result.examples == 250 * 100
-    weight = linear_weights(hands.iteration, NEWEST)
-    for card in range(6):
-        held = hands.cards[:, 0] == card
-        cards = hands.cards[held][:1]
-        for n, node in enumerate(part.nodes):
-            edges = (part.place // LEGAL.shape[1] == n).nonzero()[:, 0]
-            total = (weight[held, None] * hands.values[held][:, edges]).sum(0)
-            mean = total / (weight[held] * hands.reach[held, n]).sum()
-            with torch.no_grad():
-                output = net(Infosets(node[None], cards))[0, part.legal[n]] * net.scale
-            torch.testing.assert_close(output, mean, atol=0.08, rtol=0)
-
-
 def test_empty_memories_are_left_out() -> None:
     empty = HandPart(HandMemory(2, 5, 2, 10), torch.tensor([0]), LEGAL[:1], torch.tensor([0]))
     assert len(examples_of([empty])) == 0

@@ -16,14 +16,13 @@ STREAM = key(0, "test")
 COUNT = 120
 
 
-def tilted(game: Game) -> Strategy:
-    """A strategy that is different at every node."""
+def tilted(game: Game, player: int) -> Strategy:
+    """A strategy that is different at every node and for each player, and is asked at the player's nodes only."""
 
     def ask(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:  # noqa: ARG001
-        weight = (
-            game.legal[node]
-            * (1 + (node[:, None] * torch.tensor([[3, 5, 7]]).repeat(1, 9)) % 11)[:, : game.legal.shape[1]]
-        )
+        assert (game.actor[node] == player).all()
+        tilts = torch.tensor([[3, 5, 7], [5, 2, 3]])[player].repeat(9)[: game.legal.shape[1]]
+        weight = game.legal[node] * (1 + (node[:, None] * tilts) % 11)
         return weight / weight.sum(1, keepdim=True)
 
     return ask
@@ -34,7 +33,7 @@ def modes(count: int) -> torch.Tensor:
 
 
 def played(game: Game, deals: Deals) -> Episodes:
-    return play_episodes(game, deals, (tilted(game), tilted(game)), modes(len(deals)), STREAM + 1)
+    return play_episodes(game, deals, (tilted(game, 0), tilted(game, 1)), modes(len(deals)), STREAM + 1)
 
 
 def one_by_one(game: Game, deals: Deals) -> tuple[list[list[tuple[object, ...]]], list[float], int]:
@@ -48,7 +47,7 @@ def one_by_one(game: Game, deals: Deals) -> tuple[list[list[tuple[object, ...]]]
         touched += 1 + int(game.deals_before[node])
         mine: list[list[list[object]]] = [[], []]
         while (player := int(game.actor[node])) != TERMINAL:
-            probabilities = tilted(game)(node, row)[0].tolist()
+            probabilities = tilted(game, player)(node, row)[0].tolist()
             chance, action, upper = float(addressed_uniforms(STREAM + 1, deals.traversal[row], node)), -1, 0.0
             while upper <= chance:
                 action += 1
@@ -90,7 +89,7 @@ def test_transitions_are_those_of_games_played_one_after_another(name: str) -> N
     episodes = played(game, deals)
     expected, payoffs, touched = one_by_one(game, deals)
     assert episodes.payoffs.tolist() == payoffs
-    assert play_games(game, deals, (tilted(game), tilted(game)), STREAM + 1).tolist() == payoffs
+    assert play_games(game, deals, (tilted(game, 0), tilted(game, 1)), STREAM + 1).tolist() == payoffs
     for player in (0, 1):
         assert as_tuples(episodes.transitions[player]) == expected[player]
     assert episodes.nodes_touched == touched

@@ -94,8 +94,7 @@ def test_no_stream_is_derived_twice_or_under_two_seeds(config: Any, monkeypatch:
     for seed in (3, 4):
         solver = build_solver(load_game(config.game), replace(config, seed=seed))
         for _ in islice(solver.iterations(), 2):
-            pass
-        solver.fit_average()
+            solver.fit_average()
     assert derived.total() >= 2 * 2 * 2 * 2  # deals and actions by seed, iteration and player
     twice = {tuple(purpose[:-2]) for (_, *purpose), times in derived.items() if times > 1}
     # a board's slot numbers are told apart by kind; the target networks of NFSP begin as copies

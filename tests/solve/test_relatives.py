@@ -7,11 +7,9 @@ import pytest
 import torch
 
 from deepcfr.config import NamedSolver, SamplingConfig, unread_settings, validate_config
-from deepcfr.core.parallel import Workers
 from deepcfr.core.types import TERMINAL, Infosets, Samples
 from deepcfr.defaults import default_config, solver_of
 from deepcfr.game.openspiel import load_openspiel_game
-from deepcfr.game.poker import PokerGame
 from deepcfr.game.presets import load_game
 from deepcfr.network.examples import InfosetExamples, Objective, uniform_weights
 from deepcfr.network.fit import FitResult, advantage_loss, value_loss
@@ -72,32 +70,6 @@ def test_histories_are_encoded_by_node_and_both_players_cards() -> None:
     assert values.network.node_embedding is None
     without_cards = HistoryValues(load_openspiel_game("kuhn_poker"), small_config("dream"))
     assert without_cards.network.node_embedding is not None
-
-
-def test_learnt_values_approach_those_of_the_profile() -> None:
-    """Uniform play of Kuhn, whose values are known: the second player's mean payoff after each line of the betting."""
-    values = replace(default_config("kuhn", "escher").values, steps=200, capacity=10_000)
-    solver = DeepCFR(KUHN, small_config("escher", values=values, sampling={"traversals": 2_000}))
-    assert solver.values is not None
-    for t in range(1, 5):
-        for found in solver.traverse(t, 0):
-            solver.values.add(found)
-        solver.values.fit(t, 0, Workers(1))
-    deals = KUHN.deal(400, 5)
-    rows = torch.arange(400)
-    at_root = solver.values.of(deals)(torch.zeros(400, dtype=torch.int64), rows)
-    exact = torch.stack([uniform_value(KUHN, deals, int(child)) for child in KUHN.tree.child[0, 1:3]], 1)
-    assert at_root[:, 1:3].sub(exact).abs().max() < 0.25
-    assert exact.std(0).min() > 0.5  # the values differ between deals
-
-
-def uniform_value(game: PokerGame, deals: object, node: int) -> torch.Tensor:
-    """The value to player 0 of a node under uniform play in every deal, by plain recursion, float32 [B]."""
-    if int(game.actor[node]) == TERMINAL:
-        count = len(deals)  # type: ignore[arg-type]
-        return game.payoff(torch.full((count,), node), torch.arange(count), deals)  # type: ignore[arg-type]
-    children = [int(game.tree.child[node, a]) for a in game.legal[node].nonzero()[:, 0]]
-    return torch.stack([uniform_value(game, deals, child) for child in children]).mean(0)
 
 
 def test_a_baseline_is_learnt_after_its_histories_and_other_values_before(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,15 +172,6 @@ def test_the_current_strategy_of_predictive_cfr_has_the_prediction() -> None:
         assert [probability for _, probability in ours] == pytest.approx([row[action] for action, _ in ours], abs=1e-9)
 
 
-def test_trying_a_few_boards_changes_nothing() -> None:
-    solver = solver_of(LEDUC, "linear-cfr", 2)
-    next(solver.iterations())
-    before = {name: array.copy() for name, array in solver.arrays().items()}
-    assert solver.seconds_per_iteration() > 0
-    for name, array in solver.arrays().items():
-        assert np.array_equal(array, before[name])
-
-
 def test_memory_is_counted_before_it_is_taken() -> None:
     config = tabular("cfr", precision="float32")
     tables = 234_199_693 * 2 * 4
