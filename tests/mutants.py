@@ -241,6 +241,9 @@ MUTANTS = (
            "solve/test_saved_states.py -k ppo"),
     Mutant("tables never start from win rates", "solve/mccfr.py",
            "if self.iteration == 0 and self.settings.initial != UNIFORM:", "if False:", "sample/test_initial.py"),
+    Mutant("games are played with player 1's strategy for both", "sample/external.py",
+           "sample_actions(strategies[player](node[row], row), chance)",
+           "sample_actions(strategies[1](node[row], row), chance)", "solve/test_episodes.py"),
     # What other programs and pages see
     Mutant("folded hands are shown to the opponent", "interop/dealer.py", "or state.ended == SHOWDOWN else",
            "or state.ended else", "interop/test_dealer.py -k showdown_shows"),
