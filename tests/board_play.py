@@ -1,10 +1,11 @@
-"""Random strategies on small poker games, and what every hand's advantages are with them, from every deal."""
+"""Small poker games, random strategies on them, and what those and every hand's advantages are worth, from every deal."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,16 +13,33 @@ import torch
 
 from deepcfr.boards.boards import Boards
 from deepcfr.boards.public_chance import RoundPart
-from deepcfr.core.types import HandSamples, Infosets
+from deepcfr.core.types import TERMINAL, HandSamples, Infosets
 from deepcfr.game.cards import pack_cards
-from deepcfr.game.poker import PokerGame
-from deepcfr.policy.tables import TablePolicy, canonical_hands
+from deepcfr.game.poker import PokerGame, Suits
+from deepcfr.game.rules import PRESETS, PokerRules
+from deepcfr.policy.base import Policy
+from deepcfr.policy.tables import RangePolicy, TablePolicy, canonical_hands
+from deepcfr.solve.vector_cfr import VectorCFR
+from tables import tabular
 
 Floats = npt.NDArray[np.float64]
 
+KUHN, LEDUC = PRESETS["kuhn"], PRESETS["leduc"]
+THREE_ROUNDS = replace(
+    LEDUC, name="three rounds", board_cards=(0, 1, 1), first_player=(0, 1, 0), raise_size=(1, 2, 4),
+    max_raises=(1, 1, 1), rank_symbols="",
+)  # fmt: skip
 
-def random_policy(game: PokerGame, seed: int) -> TablePolicy:
+ALL_IN = replace(  # raises lead from 2 chips to 6 and to 14, all-in, in any of three rounds
+    PRESETS["hunl-pot"], name="pot bets", num_ranks=3, num_suits=2, hole_cards=1, board_cards=(0, 1, 1), blinds=(1, 2),
+    first_player=(0, 1, 1), raise_size=(100,) * 3, max_raises=(5,) * 3, unit_chips=2, stack=14, rank_symbols="",
+    suit_symbols="",
+)  # fmt: skip
+
+
+def random_policy(game: PokerGame | PokerRules, seed: int, suits: Suits = "canonical") -> TablePolicy:
     """Independent probabilities at every infoset, a fifth of the actions hardly ever played."""
+    game = PokerGame(game, suits) if isinstance(game, PokerRules) else game
     rng = np.random.default_rng(seed)
     tables = []
     for round_, hands in enumerate(canonical_hands(game)):
@@ -40,6 +58,77 @@ def all_infosets(game: PokerGame) -> Infosets:
         nodes.append(np.repeat(here, len(hands)))
         cards.append(np.tile(hands, (len(here), 1)))
     return Infosets(torch.from_numpy(np.concatenate(nodes)), torch.from_numpy(np.concatenate(cards)))
+
+
+def solved(rules: PokerRules, iterations: int) -> RangePolicy:
+    """The average strategy of CFR+, in tables of the solver's boards."""
+    solver = VectorCFR(PokerGame(rules), tabular("cfr+", iterations))
+    for _ in solver.iterations():
+        pass
+    return solver.average_policy()
+
+
+class OnlyRows(Policy):
+    """A policy that answers for single infosets, without its own way over whole boards."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.game, self.kind, self.policy = policy.game, policy.kind, policy
+
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        return self.policy.probabilities(infosets)
+
+
+class AllDeals:
+    """A game as the list of its deals: values are plain means, and infosets are told apart by the cards as dealt."""
+
+    def __init__(self, policy: TablePolicy) -> None:
+        self.game: PokerGame = policy.game
+        self.policy, self.cards = policy, every_deal(policy.game)
+        self.deals, self.rows, cards = self.game.deals_of(self.cards), torch.arange(len(self.cards)), self.cards
+        hole, ends = self.game.rules.hole_cards, np.cumsum(self.game.rules.board_cards)
+        seen = [[*range(p * hole, (p + 1) * hole), *range(2 * hole, 2 * hole + e)] for p in (0, 1) for e in ends]
+        numbers = [cards[:, slots].astype(np.int64) @ 64 ** np.arange(len(slots)) for slots in seen]
+        # numbers of infosets, [P * R] of [D]
+        self._infosets = [np.unique(number, return_inverse=True)[1] for number in numbers]
+
+    def infosets(self, player: int, node: int) -> npt.NDArray[np.int64]:
+        """The number of the player's infoset in every deal, [D]."""
+        return self._infosets[player * self.game.rules.num_rounds + int(self.game.tree.round[node])]
+
+    def payoff(self, node: int, player: int) -> Floats:
+        """The player's gain at the end of the hand in every deal, [D]."""
+        gain = self.game.payoff(torch.full_like(self.rows, node), self.rows, self.deals).double().numpy()
+        return gain if player == 0 else -gain
+
+    def sigma(self, node: int) -> Floats:
+        """The policy of who acts at the node in every deal, [D, A]."""
+        cards = self.deals.visible_cards[:, int(self.game.tree.actor[node]), int(self.game.tree.round[node])]
+        return self.policy.probabilities(Infosets(torch.full_like(self.rows, node), cards)).double().numpy()
+
+    def value(self, player: int, free: npt.NDArray[np.bool_] | None = None) -> float:
+        """The player's mean gain, with the best actions at the nodes in `free` and the policy's everywhere else."""
+        free = np.zeros(self.game.tree.num_decisions, bool) if free is None else free
+        return float(self._values(0, player, free, np.ones(len(self.rows))).mean())
+
+    def best_response(self, player: int) -> float:
+        return self.value(player, np.ones(self.game.tree.num_decisions, bool))
+
+    def _values(self, node: int, player: int, free: npt.NDArray[np.bool_], reach: Floats) -> Any:
+        """The player's gain in every deal from `node` on, [D]; `reach` [D] is that of the opponent's actions."""
+        tree = self.game.tree
+        actor = int(tree.actor[node])
+        if actor == TERMINAL:
+            return self.payoff(node, player)
+        sigma = self.sigma(node)
+        legal = np.flatnonzero(tree.legal[node])
+        reaches = [reach if actor == player else reach * sigma[:, action] for action in legal]
+        children = [int(tree.child[node, action]) for action in legal]
+        below = np.stack([self._values(c, player, free, r) for c, r in zip(children, reaches, strict=True)])
+        if actor != player or not free[node]:
+            return (sigma[:, legal].T * below).sum(axis=0)
+        infoset = self.infosets(player, node)
+        sums = np.stack([np.bincount(infoset, reach * gain) for gain in below])
+        return below[sums.argmax(axis=0)[infoset], np.arange(len(infoset))]
 
 
 @dataclass(frozen=True)

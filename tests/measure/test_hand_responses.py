@@ -1,38 +1,24 @@
-"""Local best response by hands: deal by deal what a plain player does, and less than a best response gains."""
+"""Local best response by hands: the mean over all hands is exact, and less than a best response gains."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-from bet_size_games import ONE_ROUND, TWO_ROUNDS, Enumeration, all_deals, random_table, rows_at
+from bet_size_games import ONE_ROUND, TWO_ROUNDS, Enumeration, all_deals, random_table, write_game
+from board_play import LEDUC, random_policy
 from command_line import deepcfr, problem
 from deepcfr.core.errors import ConfigError, GameError
-from deepcfr.core.rng import addressed_uniforms
-from deepcfr.game.bet_size_betting import (
-    ACTOR,
-    BET,
-    CHIPS,
-    ENDED,
-    ROUND,
-    advance,
-    first_positions,
-    gain,
-    legal_actions,
-    raise_total,
-)
-from deepcfr.game.bet_size_game import BetSizeState, ExplicitPoker, ImplicitPoker
-from deepcfr.game.bet_sizes import BET_SIZE_GAMES, BetSizeRules
-from deepcfr.game.betting import CALL, FOLD, FOLDED, NOT_TERMINAL
-from deepcfr.game.presets import load_game
+from deepcfr.game.bet_size_game import ExplicitPoker, ImplicitPoker
+from deepcfr.game.bet_sizes import BET_SIZE_GAMES
+from deepcfr.game.betting import CALL, FOLD
+from deepcfr.game.public_state import PublicState
 from deepcfr.measure import check_down
 from deepcfr.measure.hand_responses import Responder, ResponderHand
 from deepcfr.measure.local_best_response import DEFAULT_HANDS, LocalBestResponse, local_best_response
@@ -46,165 +32,62 @@ def bound(policy: Policy, hands: int, seed: int = 0, **ways: Any) -> LocalBestRe
     return local_best_response(policy, None, seed, hands=hands, **ways)
 
 
-class Plain:
-    """A player of games with one card each that keeps the opponent's range in a dictionary and lists all boards."""
+def every_gain(responder: Responder, cards: np.ndarray, seat: int) -> Iterator[tuple[float, float, list[int]]]:
+    """All hands that one deal may become by the opponent's actions: probability, gain in units, and those actions."""
+    rules = responder.rules
+    result = int(showdowns(cards[None], rules.hole_cards, rules.num_suits)[0])
+    scripts: list[list[int]] = [[]]
+    while scripts:
+        script, taken, chances = scripts.pop(), [], []
+        hand, rows = ResponderHand(responder, cards, seat, {}), []
+        ask = hand.strategies
 
-    def __init__(self, policy: Policy, own: int, seat: int, board: list[int]) -> None:
-        self.policy, self.game, self.own, self.seat, self.board = policy, policy.game, own, seat, board
-        self.range = {card: 1.0 for card in range(self.game.rules.num_cards) if card != own}
+        def recording(state: PublicState, hand=hand, ask=ask, rows=rows) -> np.ndarray:
+            found = ask(state)
+            rows.append(found[hand.hands[1 - hand.seat]])
+            return found
 
-    def seen(self, round_: int) -> list[int]:
-        return self.board[: sum(self.game.rules.board_cards[: round_ + 1])]
+        def chance(_: int, script=script, taken=taken, rows=rows, chances=chances) -> float:
+            row = rows[-1] / rows[-1].sum()
+            first, *others = script[len(taken) : len(taken) + 1] or np.flatnonzero(row).tolist()
+            scripts.extend([*taken, other] for other in others)
+            taken.append(first)
+            chances.append(row[first])
+            return float(row[:first].sum() + row[first] / 2)
 
-    def completions(self, card: int, round_: int) -> list[list[int]]:
-        """All deals of player 0's card, player 1's card and the board, with the opponent's `card`."""
-        hands = [self.own, card] if self.seat == 0 else [card, self.own]
-        left = [c for c in range(self.game.rules.num_cards) if c not in (*hands, *self.seen(round_))]
-        to_come = sum(self.game.rules.board_cards) - len(self.seen(round_))
-        return [[*hands, *self.seen(round_), *more] for more in combinations(left, to_come)]
-
-    def strategy(self, card: int, position: np.ndarray) -> np.ndarray:
-        deal = np.array(self.completions(card, int(position[ROUND]))[:1], np.uint8)
-        return rows_at(self.policy, position[None], deal)[0]
-
-    def odds(self, card: int, round_: int) -> float:
-        deals = np.array(self.completions(card, round_), np.uint8)
-        mean = float((showdowns(deals, 1, self.game.rules.num_suits) - 1).mean())
-        return mean if self.seat == 0 else -mean
-
-    def alive(self, round_: int) -> dict[int, float]:
-        return {card: weight for card, weight in self.range.items() if card not in self.seen(round_)}
-
-    def watch(self, position: np.ndarray, action: int) -> None:
-        alive = self.alive(int(position[ROUND]))
-        self.range = {card: weight * self.strategy(card, position)[action] for card, weight in alive.items()}
-
-    def mean(self, position: np.ndarray, round_: int, weights: dict[int, float]) -> float:
-        """The mean gain in chips on the board of a round if nobody bets any more."""
-        if position[ENDED] == FOLDED:
-            return gain(position, self.seat, 0)
-        odds = sum(weight * self.odds(card, round_) for card, weight in weights.items())
-        return max(position[CHIPS], position[CHIPS + 1]) * odds / sum(weights.values())
-
-    def mean_after(self, position: np.ndarray) -> float:
-        """The mean gain after the opponent's action, if nobody bets after it."""
-        round_, alive = int(position[ROUND]), self.alive(int(position[ROUND]))
-        total = 0.0
-        for action in np.flatnonzero(legal_actions(self.game.bets, position[None])[0]).tolist():
-            weights = {card: weight * self.strategy(card, position)[action] for card, weight in alive.items()}
-            if sum(weights.values()) > 0:
-                after = position.copy()
-                advance(self.game.bets, after, action)
-                total += sum(weights.values()) * self.mean(after, round_, weights)
-        return total / sum(alive.values())
-
-    def values(self, position: np.ndarray) -> dict[int, float]:
-        """The gain of each legal action by Lisy and Bowling's rule."""
-        round_, alive = int(position[ROUND]), self.alive(int(position[ROUND]))
-        mine, other = position[CHIPS + self.seat], position[CHIPS + 1 - self.seat]
-        values: dict[int, float] = {}
-        for action in np.flatnonzero(legal_actions(self.game.bets, position[None])[0]).tolist():
-            if action == FOLD:
-                values[action] = -mine * sum(alive.values())
-            elif action == CALL:
-                values[action] = max(mine, other) * sum(w * self.odds(card, round_) for card, w in alive.items())
-            else:
-                total = raise_total(self.game.bets, position, action - BET)
-                after = position.copy()
-                advance(self.game.bets, after, action)
-                values[action] = 0.0
-                for card, weight in alive.items():
-                    folds = self.strategy(card, after)[FOLD]
-                    values[action] += weight * (folds * other + (1 - folds) * total * self.odds(card, round_))
-        return values
-
-    def act(self, position: np.ndarray) -> int:
-        """The best action; of equal ones a call, then the smallest raise."""
-        values = self.values(position)
-        best = max(values.values())
-        return next(a for a in sorted(values, key=lambda a: (a == FOLD, a)) if values[a] >= best - 1e-12)
+        hand.strategies = recording  # type: ignore[method-assign]
+        gained = hand.play(chance, result) / rules.unit_chips
+        yield float(np.prod(chances)), gained, taken
 
 
-def plain_gain(policy: Policy, responder: Responder, number: int, seat: int) -> float:
-    """The plain player's gain in a deal without luck; where it decides, the other one finds the same values of actions."""
-    game = policy.game
-    cards = game.deal_cards(1, responder._deals, number)
-    chance = addressed_uniforms(responder._actions, torch.tensor([number]), torch.arange(30)).numpy()
-    player = Plain(policy, int(cards[0, seat]), seat, cards[0, 2:].tolist())
-    hand = ResponderHand(responder, cards[0], seat, {})
-    position, step, gained = first_positions(game.bets, 1)[0], 0, 0.0
-    while position[ENDED] == NOT_TERMINAL:
-        round_ = int(position[ROUND])
-        before = player.mean(position, round_, player.alive(round_))
-        if position[ACTOR] == seat:
-            wanted = np.full(game.encoding.num_actions, -np.inf)
-            for choice, value in player.values(position).items():
-                wanted[choice] = value
-            np.testing.assert_allclose(hand.values(BetSizeState(game, position)), wanted, atol=1e-12)
-            advance(game.bets, position, player.act(position))
-            after = player.mean(position, round_, player.alive(round_))
-        else:
-            after = player.mean_after(position)
-            row = rows_at(policy, position[None], cards)[0]
-            action = int((np.cumsum(row) <= chance[step] * row.sum()).sum())
-            player.watch(position, action)
-            hand.range *= hand.strategies(BetSizeState(game, position))[:, action]
-            advance(game.bets, position, action)
-        gained += after - before
-        step += 1
-    return gained / game.rules.unit_chips
-
-
-def every_play(
-    player: Plain, own: int, position: np.ndarray, seen: list[float]
-) -> Iterator[tuple[float, list[float], np.ndarray]]:
-    """Probability, uniforms and end of all plays after `seen` uniforms, where the opponent holds `own`."""
-    if position[ENDED] != NOT_TERMINAL:
-        yield 1.0, seen, position
-    elif position[ACTOR] == player.seat:
-        after = position.copy()
-        advance(player.game.bets, after, player.act(position))
-        yield from every_play(player, own, after, [*seen, 0.0])
-    else:
-        row, before = player.strategy(own, position), player.range
-        for action in np.flatnonzero(row).tolist():
-            after = position.copy()
-            advance(player.game.bets, after, action)
-            player.watch(position, action)
-            uniform = (row[:action].sum() + row[action] / 2) / row.sum()
-            for probability, uniforms, end in every_play(player, own, after, [*seen, uniform]):
-                yield row[action] * probability, uniforms, end
-            player.range = before
-
-
-@pytest.mark.parametrize("rules", [ONE_ROUND, replace(TWO_ROUNDS, num_ranks=2)], ids=["one round", "two rounds"])
-def test_gains_without_luck_have_the_mean_of_the_payoffs_and_vary_less(rules: BetSizeRules) -> None:
-    policy = random_table(4, ImplicitPoker(rules))
-    game, responder = policy.game, Responder(policy, tuple(range(rules.num_rounds)), seed=0)
-    deals = all_deals(game)
-    results = showdowns(deals, 1, rules.num_suits)
-    for seat in (0, 1):
-        weights, gains, payoffs = [], [], []
-        for cards, result in zip(deals, results.tolist(), strict=True):
-            player = Plain(policy, int(cards[seat]), seat, cards[2:].tolist())
-            start, own = first_positions(game.bets, 1)[0], int(cards[1 - seat])
-            for probability, uniforms, end in every_play(player, own, start, []):
-                weights.append(probability / len(deals))
-                gains.append(ResponderHand(responder, cards, seat, {}).play(uniforms.__getitem__, result))
-                payoffs.append(gain(end, seat, result))
-        assert sum(weights) == pytest.approx(1)
-        assert np.dot(weights, gains) == pytest.approx(np.dot(weights, payoffs), abs=1e-9)
-        assert np.dot(weights, np.square(gains)) < np.dot(weights, np.square(payoffs)) / 2
-
-
-@pytest.mark.parametrize("rules", [ONE_ROUND, TWO_ROUNDS], ids=["one round", "two rounds"])
-def test_it_plays_every_deal_as_the_plain_player(rules: BetSizeRules) -> None:
-    policy = random_table(3, ImplicitPoker(rules))
-    responder = Responder(policy, tuple(range(rules.num_rounds)), seed=7)
-    found = [responder.gains(number) for number in range(40)]
-    wanted = [tuple(plain_gain(policy, responder, number, seat) for seat in (0, 1)) for number in range(40)]
-    np.testing.assert_allclose(found, wanted)
-    assert len(set(found)) > 5
+@pytest.mark.parametrize(
+    "policy",
+    [
+        random_table(4, ExplicitPoker(ONE_ROUND)),
+        random_table(3, ExplicitPoker(replace(TWO_ROUNDS, num_ranks=2))),
+        random_policy(replace(LEDUC, num_ranks=2, max_raises=(1, 1), rank_symbols=""), 1),
+    ],
+    ids=lambda policy: policy.game.name,
+)
+def test_gains_have_the_exact_mean_and_do_not_depend_on_how_the_opponent_ends_a_hand(policy: Policy) -> None:
+    """Over all deals and all actions of the opponent; the mean is that of responses on all boards."""
+    rules = policy.game.rules  # type: ignore[attr-defined]
+    responder, deals = Responder(policy, tuple(range(rules.num_rounds)), seed=0), all_deals(policy.game)  # type: ignore[arg-type]
+    for seat, wanted in enumerate(local_best_response(policy, None).seats):
+        mean, compared = 0.0, 0
+        for cards in deals:
+            found = list(every_gain(responder, cards, seat))
+            assert sum(chance for chance, _, _ in found) == pytest.approx(1)
+            mean += sum(chance * gained for chance, gained, _ in found) / len(deals)
+            if rules.num_rounds > 1:
+                continue
+            by_action = {tuple(taken): gained for _, gained, taken in found}
+            for taken, gained in by_action.items():
+                if taken and taken[-1] == FOLD:  # a call would have ended the hand too
+                    assert gained == pytest.approx(by_action[*taken[:-1], CALL])
+                    compared += 1
+        assert 1000 * mean == pytest.approx(wanted, abs=1e-6)
+        assert rules.num_rounds > 1 or compared >= 10
 
 
 def test_where_odds_are_from_a_sample_gains_are_those_of_the_cards_as_dealt(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,12 +102,12 @@ def test_where_odds_are_from_a_sample_gains_are_those_of_the_cards_as_dealt(monk
 
 def test_the_gain_is_below_a_best_responses_and_above_nothing() -> None:
     policy = random_table(1)
-    result = bound(policy, 400, seed=2, threads=2)
+    result = bound(policy, 120, seed=2, threads=2)
     best = [1000 * Enumeration(policy).best_response(player) for player in (0, 1)]
     assert result.mean - result.interval > 0
     assert result.mean - 2 * result.interval < sum(best) / 2
     assert result.mean == pytest.approx(sum(result.seats) / 2)
-    again = bound(policy, 400, seed=2)
+    again = bound(policy, 120, seed=2)
     assert (again.seats, again.interval) == (result.seats, result.interval)  # whatever the threads
     assert "a lower bound on its exploitability" in result.describe()
 
@@ -232,7 +115,7 @@ def test_the_gain_is_below_a_best_responses_and_above_nothing() -> None:
 def test_against_a_caller_it_bets_what_it_is_ahead_with() -> None:
     """Who always calls never folds, so a raise gains where the odds are above 0, and the largest one the most."""
     policy = scripted_policy("call", ImplicitPoker(TWO_ROUNDS))
-    responding, calling = (bound(policy, 300, rounds=rounds) for rounds in ((0, 1), (1,)))
+    responding, calling = (bound(policy, 60, rounds=rounds) for rounds in ((0, 1), (1,)))
     assert responding.mean > calling.mean + responding.interval > 0
     assert responding.rounds == (0, 1)
     assert calling.rounds == (1,)
@@ -281,18 +164,23 @@ def test_intervals_are_over_deals_and_the_seats_of_a_deal_are_not_two(monkeypatc
     assert result.seat_intervals == pytest.approx([1_000 * 1.959964 * sd / np.sqrt(5)] * 2)
 
 
-def test_impossible_requests_are_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = random_table(1)
-    with monkeypatch.context() as patch:
-        patch.setattr("deepcfr.measure.hand_responses.MOST_HANDS", 5)
-        with pytest.raises(GameError, match="two-rounds has 6 private hands, but a range is tracked over at most 5"):
-            bound(policy, 10)
-    with pytest.raises(ConfigError, match="at least 2 hands for its interval, but 1 were asked for"):
-        bound(policy, 1)
-    with pytest.raises(ConfigError, match="The rounds of two-rounds are 0 to 1, but 2 was given"):
-        bound(policy, 10, rounds=(2,))
-    with pytest.raises(ConfigError, match="no round was given"):
-        bound(policy, 10, rounds=())
+def test_games_with_too_many_hands_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deepcfr.measure.hand_responses.MOST_HANDS", 5)
+    with pytest.raises(GameError, match="two-rounds has 6 private hands, but a range is tracked over at most 5"):
+        bound(random_table(1), 10)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"hands": 1}, "at least 2 hands for its interval, but 1 were asked for"),
+        ({"rounds": (2,)}, "The rounds of two-rounds are 0 to 1, but 2 was given"),
+        ({"rounds": ()}, "no round was given"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        bound(random_table(1), **({"hands": 10} | settings))
 
 
 def test_ensembles_are_measured_by_their_averages() -> None:
@@ -306,8 +194,7 @@ def test_ensembles_are_measured_by_their_averages() -> None:
 
 
 def test_the_command_measures_a_bet_size_run_by_hands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fields = {name: value for name, value in asdict(TWO_ROUNDS).items() if name != "name"}
-    (tmp_path / "two.toml").write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in fields.items()))
+    write_game(TWO_ROUNDS, tmp_path / "two.toml")
     run = ("--out", tmp_path / "run", "--solver", "mccfr", "--iterations", 5, "--traversals", 20)
     assert deepcfr("solve", tmp_path / "two.toml", *run, "--runtime.threads", 1, "--json").status == 0
     ways = ("--hands", 20, "--threads", 1)
@@ -321,18 +208,8 @@ def test_the_command_measures_a_bet_size_run_by_hands(tmp_path: Path, monkeypatc
     assert "over boards or over hands" in problem(deepcfr("lbr", tmp_path / "run", *ways, "--boards", 5))
     exact = deepcfr("lbr", tmp_path / "run", "--boards", "all", "--json").json
     assert (exact["exact"], exact["hands"]) == (True, 0)
-    many = deepcfr("lbr", tmp_path / "run", "--hands", 2_000, "--json").json
+    many = deepcfr("lbr", tmp_path / "run", "--hands", 200, "--json").json
     assert exact["mean"] == pytest.approx(many["mean"], abs=2 * many["interval"])
     style = deepcfr("lbr", f"random:{tmp_path / 'run'}", *ways, "--json").json
     assert (style["policy"], style["run"]) == ("uniform", f"random:{tmp_path / 'run'}")
     assert style["mean"] == pytest.approx(bound(UniformPolicy(ImplicitPoker(TWO_ROUNDS)), 20).mean)
-
-
-def test_hands_are_a_sample_of_what_boards_are_all_of_in_limit_games_too() -> None:
-    policy = UniformPolicy(load_game("leduc"))
-    exact, found = local_best_response(policy, None), bound(policy, 4_000, seed=3)
-    assert exact.exact
-    assert found.hands == 4_000
-    for seat, half, wanted in zip(found.seats, found.seat_intervals, exact.seats, strict=True):
-        assert seat == pytest.approx(wanted, abs=1.5 * half)
-    assert max(found.seat_intervals) < 0.1 * min(map(abs, exact.seats))

@@ -1,28 +1,23 @@
-"""Local best response: against a plain player of single deals, against exact best responses, and its sampled form.
+"""Local best response: against its rule over all deals, against exact best responses, and its sampled form."""
 
-The plain player goes through every deal and every line of the opponent, keeps its range as a dictionary of hands, and
-decides with the win probability and the pot as the paper does.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 
-from board_play import every_deal, random_policy
+from board_play import LEDUC, THREE_ROUNDS, AllDeals, random_policy, solved
 from command_line import deepcfr, problem
 from deepcfr.boards.boards import Boards
 from deepcfr.core.errors import ConfigError, GameError
-from deepcfr.core.types import TERMINAL, Infosets
-from deepcfr.game.betting import CALL, FOLD
+from deepcfr.core.types import TERMINAL
+from deepcfr.game.betting import CALL, FOLD, RAISE
 from deepcfr.game.cards import all_hands
-from deepcfr.game.hands import strength
 from deepcfr.game.openspiel import load_openspiel_game
 from deepcfr.game.poker import PokerGame, Suits
 from deepcfr.game.rules import PRESETS, PokerRules
@@ -31,218 +26,113 @@ from deepcfr.measure.check_down import CheckDown, results_before_cards, runouts_
 from deepcfr.measure.exploitability import exploitability
 from deepcfr.measure.local_best_response import LocalBestResponse, local_best_response
 from deepcfr.policy.base import Policy, UniformPolicy
-from deepcfr.policy.styles import ScriptedPolicy, scripted_policy
+from deepcfr.policy.styles import scripted_policy
 from deepcfr.policy.tables import TablePolicy
 from deepcfr.run.folder import RunFolder
 from deepcfr.sample.traversal_tree import showdowns
-from deepcfr.solve.vector_cfr import VectorCFR
 from openspiel_poker import small_fhp
-from tables import tabular
 
-KUHN, LEDUC, MINI = PRESETS["kuhn"], PRESETS["leduc"], PRESETS["fhp-mini"]
-THREE_ROUNDS = replace(
-    LEDUC,
-    name="three rounds",
-    board_cards=(0, 1, 1),
-    first_player=(0, 1, 0),
-    raise_size=(1, 2, 4),
-    max_raises=(2, 1, 1),
-    rank_symbols="",
-)
-TWO_HOLE_CARDS = small_fhp(4, (1, 1, 0), (0, 1, 1), num_suits=2)
+MINI = PRESETS["fhp-mini"]
+TWO_HOLE_CARDS = small_fhp(3, (1, 1, 0), (0, 1, 1), num_suits=2)
 NO_LIMIT = replace(  # players are all-in after two raises, in either round
-    PRESETS["fhp-pot"],
-    name="no limit",
-    num_ranks=3,
-    num_suits=2,
-    hole_cards=1,
-    board_cards=(0, 1),
-    max_raises=(2, 2),
-    stack=500,
-    rank_symbols="",
-    suit_symbols="",
-)
-BY_NAME = {"ids": lambda value: value.name if isinstance(value, PokerRules) else None}
+    PRESETS["fhp-pot"], name="no limit", num_ranks=3, num_suits=2, hole_cards=1, board_cards=(0, 1), max_raises=(2, 2),
+    stack=500, rank_symbols="", suit_symbols="",
+)  # fmt: skip
 
-
-def solved(rules: PokerRules, iterations: int) -> Policy:
-    """The average strategy of CFR+, in tables of the solver's boards."""
-    solver = VectorCFR(PokerGame(rules), tabular("cfr+", iterations))
-    for _ in solver.iterations():
-        pass
-    return solver.average_policy()
-
-
-# A plain player of single deals
+# The rule over all deals
 # ----------------------------------------------------------------------------------------
 
 
-class PlainResponder:
-    """One hand at a time, with the opponent's range as a dictionary; plays `seat` by the rule in `rounds`."""
+class RuleOverAllDeals(AllDeals):
+    """A player of `seat` that decides in `rounds` as the paper does, from sums over all deals that it cannot tell apart."""
 
     def __init__(self, policy: TablePolicy, seat: int, rounds: Sequence[int]) -> None:
-        self.policy, self.seat, self.rounds = policy, seat, rounds
-        assert isinstance(policy.game, PokerGame)
-        self.game, self.tree, self.rules = policy.game, policy.game.tree, policy.game.rules
-        self.choose = cache(self._choose)
-        self.probabilities = cache(self._probabilities)
+        super().__init__(policy)
+        self.seat, self.rounds = seat, rounds
+        rules = self.game.rules
+        result = showdowns(self.cards, rules.hole_cards, rules.num_suits).astype(np.float64) - 1
+        self.result = result if seat == 0 else -result  # 1, 0 or -1 in every deal
 
     def gain(self) -> float:
         """Its mean gain over all deals, in thousandths."""
-        hole = self.rules.hole_cards
-        gains = []
-        for deal in every_deal(self.game).tolist():
-            hands, board = (tuple(deal[:hole]), tuple(deal[hole : 2 * hole])), tuple(deal[2 * hole :])
-            gains.append(self.play(0, hands[self.seat], hands[1 - self.seat], board))
-        return 1000 * float(np.mean(gains)) / self.rules.unit_chips
+        return 1000 * float(self._play(0, np.ones(len(self.rows))).mean())
 
-    def play(self, node: int, mine: tuple[int, ...], theirs: tuple[int, ...], board: tuple[int, ...]) -> float:
-        """Chips gained from a node on."""
-        tree = self.tree
+    def _play(self, node: int, reach: np.ndarray) -> np.ndarray:
+        """Its gain in every deal from a node on, [D]; `reach` [D] is that of the opponent's actions."""
+        tree, seat = self.game.tree, self.seat
         if tree.actor[node] == TERMINAL:
-            lost, won = int(tree.chips[node, self.seat]), int(tree.chips[node, 1 - self.seat])
-            if tree.winner[node] >= 0:
-                return won if tree.winner[node] == self.seat else -lost
-            return self.result(mine, theirs, board) * lost
-        seen = self.visible(node, board)
-        if tree.actor[node] == self.seat:
-            return self.play(tree.child[node, self.choose(node, mine, seen)], mine, theirs, board)
-        answers = self.probabilities(node, theirs, seen)
-        return sum(
-            answers[action] * self.play(tree.child[node, action], mine, theirs, board)
-            for action in np.flatnonzero(tree.legal[node])
-            if answers[action] > 0
-        )
-
-    def visible(self, node: int, board: tuple[int, ...]) -> tuple[int, ...]:
-        return board[: sum(self.rules.board_cards[: self.tree.round[node] + 1])]
-
-    def result(self, mine: tuple[int, ...], theirs: tuple[int, ...], board: tuple[int, ...]) -> int:
-        ours, other = (strength(np.array(hand + board, np.uint8), self.rules.num_suits) for hand in (mine, theirs))
-        return int(ours > other) - int(ours < other)
-
-    def _probabilities(self, node: int, hand: tuple[int, ...], seen: tuple[int, ...]) -> list[float]:
-        cards = self.game.visible_cards(np.array([hand], np.uint8), seen)
-        row = self.policy.probabilities(Infosets(torch.tensor([node]), torch.from_numpy(cards)))
-        return [float(p) for p in row[0]]
-
-    def range_at(self, node: int, mine: tuple[int, ...], seen: tuple[int, ...]) -> dict[tuple[int, ...], float]:
-        """How likely the opponent has come to the node with each hand."""
-        likely = {}
-        for hand in combinations([c for c in range(self.rules.num_cards) if c not in (*mine, *seen)], len(mine)):
-            likely[hand] = 1.0
-            for before, action in self.tree.path(node):
-                if self.tree.actor[before] != self.seat:
-                    likely[hand] *= self.probabilities(before, hand, self.visible(before, seen))[action]
-        return likely
-
-    def win_probability(
-        self, mine: tuple[int, ...], likely: dict[tuple[int, ...], float], seen: tuple[int, ...]
-    ) -> float:
-        """By dealing all remaining cards; a tie is half a win."""
-        total = won = 0.0
-        for hand, weight in likely.items():
-            left = [c for c in range(self.rules.num_cards) if c not in (*mine, *hand, *seen)]
-            for more in combinations(left, sum(self.rules.board_cards) - len(seen)):
-                total += weight
-                won += weight * (1 + self.result(mine, hand, seen + more)) / 2
-        return won / total if total > 0 else 0.5
-
-    def _choose(self, node: int, mine: tuple[int, ...], seen: tuple[int, ...]) -> int:
-        tree, legal = self.tree, [int(a) for a in np.flatnonzero(self.tree.legal[node])]
+            return self.payoff(node, seat)
+        child = {action: int(tree.child[node, action]) for action in (CALL, RAISE, FOLD) if tree.legal[node, action]}
+        if tree.actor[node] != seat:
+            sigma = self.sigma(node)
+            return sum(sigma[:, action] * self._play(child[action], reach * sigma[:, action]) for action in child)
         if tree.round[node] not in self.rounds:
-            return next(action for action in (CALL, 2, FOLD) if action in legal)
-        likely = self.range_at(node, mine, seen)
-        pot = int(tree.chips[node].sum())
-        utility = {}
-        for action in legal:
-            added = int(tree.chips[tree.child[node, action], self.seat] - tree.chips[node, self.seat])
-            if action == FOLD:
-                utility[action] = 0.0
-            elif action == CALL:
-                win = self.win_probability(mine, likely, seen)
-                utility[action] = win * pot - (1 - win) * added
+            return self._play(next(iter(child.values())), reach)
+        infoset, (mine, other) = self.infosets(seat, node), tree.chips[node, [seat, 1 - seat]]
+        utility = []
+        for action, after in child.items():
+            if action == RAISE:
+                folds = self.sigma(after)[:, FOLD]
+                gains = folds * other + (1 - folds) * tree.chips[after, seat] * self.result
             else:
-                after = int(tree.child[node, action])
-                asked = int(tree.chips[after].max() - tree.chips[node, 1 - self.seat])
-                fold = {hand: self.probabilities(after, hand, seen)[FOLD] for hand in likely}
-                folds = sum(weight * fold[hand] for hand, weight in likely.items()) / max(sum(likely.values()), 1e-300)
-                stay = {hand: weight * (1 - fold[hand]) for hand, weight in likely.items()}
-                win = self.win_probability(mine, stay, seen)
-                utility[action] = folds * pot + (1 - folds) * (win * (pot + asked) - (1 - win) * added)
-        return max(legal, key=lambda action: utility[action])
+                gains = max(mine, other) * self.result if action == CALL else np.full(len(reach), -mine)
+            utility.append(np.bincount(infoset, reach * gains))
+        below = np.stack([self._play(after, reach) for after in child.values()])
+        return below[np.argmax(utility, axis=0)[infoset], np.arange(len(reach))]
 
 
-@pytest.mark.parametrize("suits", ["canonical", "raw"])
-@pytest.mark.parametrize("rules", [KUHN, LEDUC, THREE_ROUNDS, TWO_HOLE_CARDS, NO_LIMIT], **BY_NAME)
-def test_it_gains_what_a_plain_player_of_single_deals_gains(rules: PokerRules, suits: Suits) -> None:
-    policy = random_policy(PokerGame(rules, suits), 1)
-    every = tuple(range(rules.num_rounds))
-    result = local_best_response(policy, None)
-    assert result.seats == pytest.approx([PlainResponder(policy, seat, every).gain() for seat in (0, 1)], abs=1e-6)
-    assert (result.rounds, result.exact, result.boards, result.interval) == (every, True, 0, 0.0)
-    assert result.mean == pytest.approx(sum(result.seats) / 2, abs=1e-9)
-
-
-@pytest.mark.parametrize("rounds", [(0,), (1,), (2,), (0, 2)], ids=str)
-def test_in_other_rounds_it_checks_and_calls(rounds: tuple[int, ...]) -> None:
-    policy = random_policy(PokerGame(THREE_ROUNDS), 2)
+@pytest.mark.parametrize(
+    ("rules", "suits", "rounds"),
+    [
+        (THREE_ROUNDS, "canonical", (0, 1, 2)),
+        (THREE_ROUNDS, "raw", (0, 2)),  # checks and calls elsewhere
+        (TWO_HOLE_CARDS, "canonical", (0, 1, 2)),
+        (TWO_HOLE_CARDS, "raw", (2,)),
+        (NO_LIMIT, "raw", (0, 1)),
+        (NO_LIMIT, "canonical", (1,)),  # raises where it may not call
+    ],
+    ids=lambda value: getattr(value, "name", str(value)),
+)
+def test_it_gains_what_the_rule_gains_over_all_deals(rules: PokerRules, suits: Suits, rounds: tuple[int, ...]) -> None:
+    policy = random_policy(rules, 1, suits)
     result = local_best_response(policy, None, rounds=rounds)
-    assert result.seats == pytest.approx([PlainResponder(policy, seat, rounds).gain() for seat in (0, 1)], abs=1e-6)
-    assert result.seats != pytest.approx(local_best_response(policy, None).seats, abs=1)
-    assert result.rounds == rounds
-
-
-def test_where_it_may_not_call_in_other_rounds_it_raises() -> None:
-    policy = random_policy(PokerGame(NO_LIMIT), 3)
-    result = local_best_response(policy, None, rounds=[1])
-    assert result.seats == pytest.approx([PlainResponder(policy, seat, (1,)).gain() for seat in (0, 1)], abs=1e-6)
+    assert result.seats == pytest.approx([RuleOverAllDeals(policy, seat, rounds).gain() for seat in (0, 1)], abs=1e-6)
+    assert (result.rounds, result.exact, result.boards, result.interval) == (rounds, True, 0, 0.0)
+    assert result.mean == pytest.approx(sum(result.seats) / 2, abs=1e-9)
+    if len(rounds) == rules.num_rounds:
+        assert local_best_response(policy, None).seats == result.seats
 
 
 # A lower bound
 # ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=[LEDUC, MINI], ids=["leduc", "fhp-mini"])
-def rules(request: pytest.FixtureRequest) -> PokerRules:
-    assert isinstance(request.param, PokerRules)
-    return request.param
-
-
-@pytest.mark.parametrize("kind", ["uniform", "always call", "random", "a few iterations", "solved"])
-def test_it_gains_no_more_than_a_best_response(rules: PokerRules, kind: str) -> None:
-    game = PokerGame(rules)
-    policy = {
-        "uniform": lambda: UniformPolicy(game),
-        "always call": lambda: scripted_policy("call", game),
-        "random": lambda: random_policy(game, 4),
-        "a few iterations": lambda: solved(rules, 3),
-        "solved": lambda: solved(rules, 300 if rules is LEDUC else 25),
-    }[kind]()
+@pytest.mark.parametrize(
+    ("make", "bad"),
+    [
+        (lambda: UniformPolicy(PokerGame(MINI)), True),
+        (lambda: scripted_policy("call", PokerGame(LEDUC)), True),
+        (lambda: random_policy(LEDUC, 4), True),
+        (lambda: solved(LEDUC, 3), False),
+        (lambda: solved(LEDUC, 100), False),
+    ],
+    ids=["uniform", "always call", "random", "a few iterations", "solved"],
+)
+def test_it_gains_no_more_than_a_best_response(make: Callable[[], Policy], bad: bool) -> None:
+    policy = make()
     best = exploitability(policy)
-    exact = local_best_response(policy, None)
+    exact, sampled = local_best_response(policy, None), local_best_response(policy, 10, seed=1)
     for gain, most in zip(exact.seats, best.best_response_values, strict=True):
         assert gain <= most + 1e-6
-    assert exact.mean <= best.exploitability + 1e-6
-    sampled = local_best_response(policy, 10, seed=1)
     # It gains all that there is from who always calls, and nearly all from a solution. Estimates of that are too high
     # half of the time, and above their interval in one case of forty, so twice the interval is what ten boards must
     # keep to.
     for gain, margin, most in zip(sampled.seats, sampled.seat_intervals, best.best_response_values, strict=True):
         assert gain - 2 * margin <= most
     assert sampled.mean - 2 * sampled.interval <= best.exploitability
-    if kind in ("uniform", "always call", "random"):  # who plays so badly is found out
+    if bad:  # who plays so badly is found out
         assert exact.mean > 0.6 * best.exploitability
         assert sampled.mean > 0.4 * best.exploitability
-
-
-@pytest.mark.parametrize("rules", [LEDUC, MINI, NO_LIMIT], **BY_NAME)
-def test_it_always_raises_who_always_folds(rules: PokerRules) -> None:
-    game = PokerGame(rules)
-    result = local_best_response(ScriptedPolicy(game, (FOLD, CALL, 2), "always fold"), None)
-    # it wins the blind of the other seat before the flop, in antes and in blinds
-    blinds = [1000 * chips / rules.unit_chips for chips in rules.blinds]
-    assert result.seats == pytest.approx((blinds[1], blinds[0]), abs=1e-6)
 
 
 # Sampled boards
@@ -250,28 +140,21 @@ def test_it_always_raises_who_always_folds(rules: PokerRules) -> None:
 
 
 @pytest.mark.parametrize("lines", [None, 3])
-@pytest.mark.parametrize("rules", [LEDUC, THREE_ROUNDS], **BY_NAME)
-def test_sampled_boards_give_the_exact_gain_on_average(rules: PokerRules, lines: int | None) -> None:
-    policy = random_policy(PokerGame(rules), 5)
+def test_sampled_boards_give_the_exact_gain_on_average_and_as_often_as_their_intervals_say(lines: int | None) -> None:
+    policy = random_policy(THREE_ROUNDS, 5)
     exact = local_best_response(policy, None)
-    samples = np.array([local_best_response(policy, 4, seed, lines=lines).seats for seed in range(60)])
+    found = [local_best_response(policy, 6, seed, lines=lines) for seed in range(30)]
+    samples = np.array([result.seats for result in found])
     error = samples.std(axis=0, ddof=1) / np.sqrt(len(samples))
     assert (error > 0).all()
     assert (np.abs(samples.mean(axis=0) - exact.seats) < 4 * error).all()
-
-
-def test_intervals_contain_the_exact_gain_as_often_as_they_say() -> None:
-    policy = random_policy(PokerGame(THREE_ROUNDS), 6)
-    exact = local_best_response(policy, None)
-    found = [local_best_response(policy, 16, seed, lines=None) for seed in range(40)]
     missed = sum(abs(result.mean - exact.mean) > result.interval for result in found)
-    assert missed <= 7  # of 40 with 5 % each: more come about once in 500
     seats = sum(abs(result.seats[0] - exact.seats[0]) > result.seat_intervals[0] for result in found)
-    assert seats <= 7
+    assert max(missed, seats) <= 7  # of 30 with 5 % each: more come about once in 3,000
 
 
 def test_threads_change_nothing() -> None:
-    policy = random_policy(PokerGame(THREE_ROUNDS), 7)
+    policy = random_policy(THREE_ROUNDS, 7)
 
     def timeless(boards: int | None, threads: int) -> LocalBestResponse:
         return replace(local_best_response(policy, boards, 3, threads=threads), seconds=0.0)
@@ -285,20 +168,6 @@ def test_threads_change_nothing() -> None:
 # ---------------------------------------------------------------------------------------------------------
 
 
-def by_enumeration(game: PokerGame, board: tuple[int, ...], mine: Sequence[int], reach: dict[bytes, float]) -> float:
-    """The mean result of a hand against a range, by dealing all remaining cards to each pair of hands."""
-    rules, plain = game.rules, PlainResponder(random_policy(game, 0), 0, ())
-    total = 0.0
-    for hand in all_hands(rules.num_cards, rules.hole_cards):
-        if np.isin(hand, (*mine, *board)).any():
-            continue
-        left = [c for c in range(rules.num_cards) if c not in (*mine, *hand.tolist(), *board)]
-        runouts = list(combinations(left, sum(rules.board_cards) - len(board)))
-        results = [plain.result(tuple(mine), tuple(hand.tolist()), board + more) for more in runouts]
-        total += reach[hand.tobytes()] * float(np.mean(results))
-    return total
-
-
 @pytest.mark.parametrize("round_", [0, 1, 2])
 def test_checking_down_is_worth_what_dealing_all_cards_says(round_: int) -> None:
     game = PokerGame(TWO_HOLE_CARDS, "raw")
@@ -310,13 +179,16 @@ def test_checking_down_is_worth_what_dealing_all_cards_says(round_: int) -> None
     anyone, ahead = CheckDown(game.rules).against(board, reach)
     for u in (0, 4, len(board) - 1):
         mine = board.holes[board.example[u]].tolist()
-        apart = ~np.isin(board.holes, mine).any(axis=1)
-        for k in range(3):
-            by_hand = {
-                h.tobytes(): reach[k, canonical] for h, canonical in zip(board.holes, board.canonical, strict=True)
-            }
-            assert anyone[k, u] == pytest.approx(reach[k, board.canonical[apart]].sum(), abs=1e-9)
-            assert ahead[k, u] == pytest.approx(by_enumeration(game, board.cards, mine, by_hand), abs=1e-6)
+        apart = np.flatnonzero(~np.isin(board.holes, mine).any(axis=1))
+        against = reach[:, board.canonical[apart]]
+        mean = []
+        for hand in board.holes[apart].tolist():
+            left = [c for c in range(game.rules.num_cards) if c not in (*mine, *hand, *board.cards)]
+            runouts = combinations(left, 2 - len(board.cards))
+            deals = np.array([[*mine, *hand, *board.cards, *more] for more in runouts], np.uint8)
+            mean.append((showdowns(deals, 2, game.rules.num_suits) - 1).mean())
+        np.testing.assert_allclose(anyone[:, u], against.sum(1), atol=1e-9)
+        np.testing.assert_allclose(ahead[:, u], against @ mean, atol=1e-6)
 
 
 def test_results_before_the_board_are_means_over_all_boards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -366,16 +238,21 @@ def test_a_sample_of_runouts_is_near_all_of_them(monkeypatch: pytest.MonkeyPatch
 # -----------------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_is_refused_in_a_sentence() -> None:
-    uniform = UniformPolicy(PokerGame(LEDUC))
-    with pytest.raises(ConfigError, match=r"needs at least 2 boards for its interval, but 0 were asked for\."):
-        local_best_response(uniform, 0)
-    with pytest.raises(ConfigError, match=r"The rounds of leduc are 0 to 1, but 2 was given\."):
-        local_best_response(uniform, 4, rounds=[0, 2])
-    with pytest.raises(ConfigError, match="no round was given"):
-        local_best_response(uniform, 4, rounds=[])
-    with pytest.raises(ConfigError, match="at least 1 line of a round, but 0 were asked for"):
-        local_best_response(uniform, 4, lines=0)
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"boards": 0}, r"needs at least 2 boards for its interval, but 0 were asked for\."),
+        ({"rounds": [0, 2]}, r"The rounds of leduc are 0 to 1, but 2 was given\."),
+        ({"rounds": []}, "no round was given"),
+        ({"lines": 0}, "at least 1 line of a round, but 0 were asked for"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        local_best_response(UniformPolicy(PokerGame(LEDUC)), **({"boards": 4} | settings))
+
+
+def test_games_that_cannot_be_evaluated_are_refused() -> None:
     with pytest.raises(GameError, match=r"exact evaluation enumerates at most .* Boards can be sampled"):
         local_best_response(UniformPolicy(PokerGame(PRESETS["hulh"])), None)
     with pytest.raises(GameError, match=r"plays poker games only, but .* is not one\."):
@@ -406,8 +283,6 @@ def test_the_command_prints_the_bound(run: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--boards", 0), "A local best response needs at least 2 boards for its interval, but 0 were asked for."),
-        (("--rounds", 2), "The rounds of leduc are 0 to 1, but 2 was given."),
         (("--threads", 0), "--threads must be at least 1, but is 0."),
         (("--seed", -1), "--seed must not be negative, but is -1."),
         (("--boards", "all", "--lines", 4), "--lines is for sampled boards: give --boards a number with it."),

@@ -73,19 +73,26 @@ def test_the_first_alone_meets_the_others(runs: dict[str, Path]) -> None:
     assert [gain is None for gain in styles["mean"][1]] == [False, False, True]
 
 
-def test_what_cannot_be_played_is_refused_in_a_sentence(runs: dict[str, Path]) -> None:
-    late, kuhn = runs["late"], runs["kuhn"]
-    assert "at least 2 boards" in problem(deepcfr("match", late, late, "--boards", 0))
-    assert "at least 2 hands for its interval, but 0" in problem(deepcfr("match", late, late, "--hands", 0))
-    assert "'leduc' and 'kuhn' differ in" in problem(deepcfr("match", late, kuhn, "--boards", 4))
-    assert "'leduc' and 'kuhn' differ in" in problem(deepcfr("match", late, kuhn, "--hands", 4))
-    assert "'kuhn' and 'leduc' differ in" in problem(deepcfr("tournament", kuhn, "scripted:call", late))
-    assert "but not of both" in problem(deepcfr("match", late, late, "--hands", 4, "--boards", 4))
-    assert "lines is for matches over sampled boards" in problem(deepcfr("match", late, late, "--lines", 4))
-    assert "at least 1 line of a round, but 0" in problem(deepcfr("match", late, late, "--boards", 4, "--lines", 0))
-    assert "'bluff' is not a scripted style" in problem(deepcfr("match", late, "scripted:bluff"))
-    assert "none is among scripted:call, scripted:raise" in problem(deepcfr("match", "scripted:call", "scripted:raise"))
-    assert "A tournament needs at least 2 policies, but 1 were given" in problem(deepcfr("tournament", late))
-    assert "does not hold a run" in problem(deepcfr("match", late, late / "nothing"))
-    assert "The seed must not be negative" in problem(deepcfr("match", late, late, "--seed", -1))
-    assert "threads must be at least 1" in problem(deepcfr("tournament", late, late, "--threads", 0))
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("match", "LATE", "LATE", "--boards", 0), "at least 2 boards"),
+        (("match", "LATE", "LATE", "--hands", 0), "at least 2 hands for its interval, but 0"),
+        (("match", "LATE", "KUHN", "--boards", 4), "'leduc' and 'kuhn' differ in"),
+        (("tournament", "KUHN", "scripted:call", "LATE"), "'kuhn' and 'leduc' differ in"),
+        (("match", "LATE", "LATE", "--hands", 4, "--boards", 4), "but not of both"),
+        (("match", "LATE", "LATE", "--lines", 4), "lines is for matches over sampled boards"),
+        (("match", "LATE", "LATE", "--boards", 4, "--lines", 0), "at least 1 line of a round, but 0"),
+        (("match", "LATE", "scripted:bluff"), "'bluff' is not a scripted style"),
+        (("match", "scripted:call", "scripted:raise"), "none is among scripted:call, scripted:raise"),
+        (("tournament", "LATE"), "A tournament needs at least 2 policies, but 1 were given"),
+        (("match", "LATE", "LATE/nothing"), "does not hold a run"),
+        (("match", "LATE", "LATE", "--seed", -1), "The seed must not be negative"),
+        (("tournament", "LATE", "LATE", "--threads", 0), "threads must be at least 1"),
+    ],
+)
+def test_what_cannot_be_played_is_refused_in_a_sentence(
+    runs: dict[str, Path], words: tuple[object, ...], sentence: str
+) -> None:
+    where = {"LATE": runs["late"], "KUHN": runs["kuhn"], "LATE/nothing": runs["late"] / "nothing"}
+    assert sentence in problem(deepcfr(*(where.get(str(word), word) for word in words)))
