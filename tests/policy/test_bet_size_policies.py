@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 
 from bet_size_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions, random_table, rows_at
-from deepcfr.core.errors import ConfigError, GameError
-from deepcfr.game.bet_size_betting import ENDED, advance, first_positions, legal_actions
+from deepcfr.core.errors import ConfigError
+from deepcfr.game.bet_size_betting import ACTOR, ENDED, advance, first_positions, gain, legal_actions
 from deepcfr.game.bet_size_game import BetSizePoker, ExplicitPoker, ImplicitPoker
 from deepcfr.game.bet_sizes import BET_SIZE_GAMES
-from deepcfr.game.betting import CALL, FOLD
 from deepcfr.measure.exploitability import exploitability
 from deepcfr.measure.match import sampled_match
 from deepcfr.policy.base import Policy, UniformPolicy
-from deepcfr.policy.mixture import RULES, ensemble
+from deepcfr.policy.mixture import ensemble
 from deepcfr.policy.query import query
-from deepcfr.policy.styles import STYLES, scripted_policy, styled
+from deepcfr.policy.styles import STYLES, styled
 
 HUNL = ImplicitPoker(BET_SIZE_GAMES["hunl-ladder"])
 
@@ -33,40 +34,17 @@ def rows_of(policy: Policy) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("style", STYLES)
 def test_every_style_is_a_policy_that_keeps_its_promise(style: str) -> None:
     plain = random_table(1)
-    legal, before = rows_of(plain)
+    legal, _ = rows_of(plain)
     _, after = rows_of(styled(plain, style))
     assert (after[~legal] == 0).all()
     assert (after >= 0).all()
     np.testing.assert_allclose(after.sum(1), 1)
-    beyond, earlier = (np.cumsum(rows[:, ::-1], axis=1) for rows in (after, before))
-    if style == "aggressive":
-        assert (beyond >= earlier - 1e-12).all()
-    if style == "tight":
-        assert (beyond <= earlier + 1e-12).all()
-    if style == "calling-machine":
-        assert (after[:, CALL] >= 0.75).all()
     if style == "tight-aggressive":
         _, tight = rows_of(styled(plain, "tight"))
         _, brave = rows_of(styled(plain, "aggressive"))
         is_tight, is_brave = (np.isclose(after, rows).all(1) for rows in (tight, brave))
         assert (is_tight | is_brave).all()
         assert 0 < (is_brave & ~is_tight).sum() < len(after)
-    if style == "deterministic":
-        assert (after[np.arange(len(after)), before.argmax(1)] == 1).all()
-    if style in ("random", "initial"):
-        np.testing.assert_allclose(after, legal / legal.sum(1, keepdims=True))
-
-
-def test_an_ensemble_of_one_is_its_member_and_a_sum_is_the_mean() -> None:
-    first, second = random_table(1), random_table(2)
-    for rule in RULES:
-        assert ensemble([first], rule) is first
-    _, one = rows_of(first)
-    _, other = rows_of(second)
-    _, both = rows_of(ensemble([first, second], "sum"))
-    np.testing.assert_allclose(both, (one + other) / 2)
-    second.most_deals = 32
-    assert ensemble([first, second], "sum").most_deals == 32
 
 
 @pytest.mark.parametrize("rule", ["mixture", "member"])
@@ -83,40 +61,15 @@ def test_a_match_draws_one_member_for_each_deal() -> None:
         [random_table(seed, ImplicitPoker(ONE_ROUND)) for seed in (1, 2)],
         random_table(3, ImplicitPoker(ONE_ROUND)),
     )
-    match = sampled_match(ensemble(members, "member"), rival, 100_000, 3)
+    match = sampled_match(ensemble(members, "member"), rival, 30_000, 3)
     exact = [500 * (value_of(member, rival) - value_of(rival, member)) for member in members]
     assert abs(exact[0] - exact[1]) > 2 * match.interval
     assert match.value == pytest.approx(sum(exact) / 2, abs=2 * match.interval)
 
 
-def test_impossible_styles_and_ensembles_are_refused() -> None:
-    with pytest.raises(GameError, match="'mad' is not a style of play"):
-        styled(random_table(1), "mad")
-    with pytest.raises(GameError, match="'product' is not an ensemble rule"):
-        ensemble([random_table(1)], "product")
-    with pytest.raises(GameError, match="at least one policy"):
-        ensemble([], "sum")
-    with pytest.raises(GameError, match="one sees two-rounds in canonical suits and another one-round"):
-        ensemble([random_table(1), random_table(1, ImplicitPoker(ONE_ROUND))], "sum")
-    with pytest.raises(GameError, match="'bluff' is not a scripted style"):
-        scripted_policy("bluff", HUNL)
-
-
-def test_matches_are_zero_sum_and_a_policy_draws_with_itself() -> None:
-    first, second = random_table(1), random_table(2)
-    there, back = sampled_match(first, second, 3_000, 1), sampled_match(second, first, 3_000, 1, threads=2)
-    assert there.value == pytest.approx(-back.value)
-    assert there.interval == pytest.approx(back.interval)
-    assert there.seats[0] == pytest.approx(-back.seats[1])
-    same = sampled_match(first, first, 500, 2)
-    assert (same.value, same.interval) == (pytest.approx(0, abs=1e-9), pytest.approx(0, abs=1e-9))
-    with pytest.raises(ConfigError, match="at least 2 hands"):
-        sampled_match(first, first, 1, 2)
-
-
 def test_a_match_has_the_value_of_the_game_tree() -> None:
     first, second = random_table(1, ImplicitPoker(ONE_ROUND)), random_table(2, ImplicitPoker(ONE_ROUND))
-    match = sampled_match(first, second, 40_000, 3)
+    match = sampled_match(first, second, 20_000, 3)
     exact = [1000 * value_of(first, second), -1000 * value_of(second, first)]
     assert match.value == pytest.approx(sum(exact) / 2, abs=2 * match.interval)
     assert match.seats[0] == pytest.approx(exact[0], abs=4 * match.interval)
@@ -124,10 +77,6 @@ def test_a_match_has_the_value_of_the_game_tree() -> None:
 
 def value_of(zero: Policy, one: Policy) -> float:
     """Player 0's gain in ONE_ROUND, by recursion over its betting with every pair of cards."""
-    from itertools import permutations
-
-    from deepcfr.game.bet_size_betting import ACTOR, gain
-
     game = zero.game
     assert isinstance(game, BetSizePoker)
     total = 0.0
@@ -173,17 +122,12 @@ def test_questions_in_text() -> None:
     ("text", "sentence"),
     [
         ("As", "A hand of hunl-ladder is 2 cards, but 'As' holds 1 card."),
-        ("As As", "The card As is given 2 times."),
         (
             "As Kd / r3",
             "The pre-flop betting 'r3' has 'r3' as the first action, where only f (fold) or c (call) or r2 (raise to 2) or "
             "r4 (raise to 4) or r8 (raise to 8) or r16 (raise to 16) is allowed.",
         ),
         ("As Kd / r4 r2", "has 'r2' after 'r4', where only f (fold) or c (call) or r8 (raise to 8) or"),
-        (
-            "As Kd / r4 x",
-            "'x' in the betting 'r4 x' is not an action: write f (fold), c or k (call or check), r or b with a",
-        ),
         ("As Kd / r4 f", "Nobody is left to act: the betting 'r4 f' ends the hand."),
         ("As Kd / r4 c", "Nobody can act yet: after the betting 'r4 c' the flop must follow in a field of its own"),
         ("As Kd / c c c", "The betting 'c c c' continues after 'c c', which ended the round"),
@@ -195,13 +139,3 @@ def test_texts_that_describe_no_situation(text: str, sentence: str) -> None:
     with pytest.raises(ConfigError) as error:
         query(UniformPolicy(HUNL), text)
     assert sentence in error.value.problems[0]
-
-
-def test_scripted_styles_call_and_raise() -> None:
-    call, lowest, uniform = (
-        rows_at(scripted_policy(style, HUNL), first_positions(HUNL.bets, 1), HUNL.deal_cards(1, 5))[0]
-        for style in ("call", "raise", "uniform")
-    )
-    assert call[CALL] == 1
-    assert lowest.argmax() == 2
-    assert uniform[FOLD] == pytest.approx(1 / 6)

@@ -1,6 +1,7 @@
 """Remembered strategies are what the networks would say now, and are not asked for twice."""
 
 import numpy as np
+import pytest
 import torch
 
 from deepcfr.boards.boards import Boards
@@ -21,29 +22,8 @@ def network(seed: int) -> SplitNetwork:
     return build_network(LEDUC.encoding, NetworkConfig(kind="mlp", width=16, layers=2), generator(seed))
 
 
-class Counting(SplitNetwork):
-    """A network that counts the hands that it is asked about."""
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(LEDUC.encoding, NetworkConfig(width=16))
-        self.inner, self.hands = network(seed), 0
-
-    def encode_cards(self, cards: torch.Tensor) -> torch.Tensor:
-        self.hands += len(cards)
-        return self.inner.encode_cards(cards)
-
-    def encode_nodes(self, some: torch.Tensor | None = None) -> torch.Tensor:
-        return self.inner.encode_nodes(some)
-
-    def joint(self, hands: torch.Tensor, nodes: torch.Tensor) -> torch.Tensor:
-        return self.inner.joint(hands, nodes)
-
-
 def test_every_answer_is_that_of_the_newest_networks() -> None:
-    remembered, table = (
-        RememberedStrategies(),
-        FirstRoundTable(LEDUC, CFRConfig()),
-    )
+    remembered, table = RememberedStrategies(), FirstRoundTable(LEDUC, CFRConfig())
     networks = [network(0), network(1)]
     rng = np.random.default_rng(0)
     for change in range(6):
@@ -59,17 +39,23 @@ def test_every_answer_is_that_of_the_newest_networks() -> None:
         remembered.changed(change % 2)
 
 
-def test_networks_are_asked_only_for_what_changed() -> None:
-    remembered, networks = RememberedStrategies(), (Counting(0), Counting(1))
+def test_networks_are_asked_only_for_what_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    remembered, networks, hands = RememberedStrategies(), (network(0), network(1)), [0, 0]
     later = RegretMatchingPolicy(LEDUC, networks)
     tree, board = BOARDS.rounds[1], BOARDS.kept[1][0]
     infosets = [int((tree.actor == player).sum()) * len(board) for player in (0, 1)]
+    encode = type(networks[0]).encode_cards
+
+    def counting(net: SplitNetwork, cards: torch.Tensor) -> torch.Tensor:
+        hands[networks.index(net)] += len(cards)
+        return encode(net, cards)
+
+    monkeypatch.setattr(type(networks[0]), "encode_cards", counting)
 
     def asked() -> list[int]:
-        for net in networks:
-            net.hands = 0
+        hands[:] = 0, 0
         remembered.of(later, later)(tree, board)
-        return [net.hands for net in networks]
+        return list(hands)
 
     assert asked() == [len(board), len(board)]
     assert remembered.asked() == sum(infosets)

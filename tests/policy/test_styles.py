@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import replace
 from functools import cache
 
@@ -12,22 +11,19 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from board_play import all_infosets
+from board_play import OnlyRows, all_infosets, solved
 from deepcfr.buckets.buckets import lossless
 from deepcfr.core.errors import GameError
 from deepcfr.core.types import Infosets
-from deepcfr.game.betting import CALL
+from deepcfr.game.betting import CALL, FOLD, RAISE
 from deepcfr.game.openspiel import load_openspiel_game
 from deepcfr.game.poker import PokerGame
-from deepcfr.game.presets import load_game
-from deepcfr.game.rules import PRESETS
+from deepcfr.game.rules import PRESETS, PokerRules
 from deepcfr.measure.exploitability import exploitability
-from deepcfr.policy.base import Policy, UniformPolicy
-from deepcfr.policy.styles import STYLES, StyledPolicy, play_style, styled
+from deepcfr.policy.base import UniformPolicy
+from deepcfr.policy.styles import SCRIPTS, STYLES, StyledPolicy, play_style, scripted_policy, styled
 from deepcfr.policy.tables import AbstractPolicy, table_of
 from deepcfr.sample.traversal_tree import table_layout
-from deepcfr.solve.vector_cfr import VectorCFR
-from tables import tabular
 
 TRANSFORMS = ("aggressive", "tight", "calling-machine", "tight-aggressive", "deterministic")
 # without limping there is an infoset at which nobody can call
@@ -98,29 +94,15 @@ def test_styles_do_what_they_are_called(drawn: tuple[np.ndarray, np.ndarray]) ->
     np.testing.assert_array_equal(plain[row, sure.argmax(1)], plain.max(1))
 
 
-@pytest.mark.parametrize("name", GAMES)
 @pytest.mark.parametrize("style", STYLES)
-def test_styles_are_valid_at_every_infoset_of_a_game(style: str, name: str) -> None:
-    game = game_of(name)
-    infosets = all_infosets(game)
-    played = styled(random_policy(game, 1), style).probabilities(infosets)
-    legal = game.encoding.legal[infosets.node.long()]
+def test_styles_are_valid_at_every_infoset_and_whole_boards_get_the_same_answers(style: str) -> None:
+    policy = styled(random_policy(game_of("no-limp"), 2), style)
+    infosets = all_infosets(game_of("no-limp"))
+    played = policy.probabilities(infosets)
+    legal = game_of("no-limp").encoding.legal[infosets.node.long()]
     torch.testing.assert_close(played.sum(1), torch.ones(len(played), dtype=played.dtype))
     assert (played >= 0).all()
     assert (played[~legal] == 0).all()
-    assert len(infosets) == 12 if name == "kuhn" else len(infosets) > 100
-
-
-@pytest.mark.parametrize("style", STYLES)
-def test_whole_boards_and_single_infosets_get_the_same_answers(style: str) -> None:
-    class OnlyRows(Policy):
-        def __init__(self, policy: Policy) -> None:
-            self.game, self.kind, self.policy = policy.game, policy.kind, policy
-
-        def probabilities(self, infosets: Infosets) -> torch.Tensor:
-            return self.policy.probabilities(infosets)
-
-    policy = styled(random_policy(game_of("leduc"), 2), style)
     assert exploitability(policy).nash_conv == pytest.approx(exploitability(OnlyRows(policy)).nash_conv, rel=1e-9)
 
 
@@ -160,15 +142,13 @@ def test_random_and_initial_play() -> None:
 
 def test_a_good_policy_beats_its_styles_and_they_can_be_exploited() -> None:
     """Exact, from a full-width solution that keeps its tables by boards of its own."""
-    solver = VectorCFR(load_game("leduc"), tabular("dcfr", 200))
-    deque(solver.iterations(), maxlen=0)
-    policy = solver.average_policy()
-    solved = exploitability(policy).nash_conv
+    policy = solved(PRESETS["leduc"], 100)
+    alone = exploitability(policy).nash_conv
     for style in TRANSFORMS:
         variant = styled(policy, style)
         assert isinstance(variant, StyledPolicy)
-        assert variant.boards is policy.boards  # type: ignore[union-attr]
-        assert exploitability(variant).nash_conv > 20 * solved
+        assert variant.boards is policy.boards
+        assert exploitability(variant).nash_conv > 20 * alone
         assert variant.kind == f"{policy.kind}, {style}"
 
 
@@ -187,3 +167,40 @@ def test_other_styles_are_refused() -> None:
     three = PokerGame(replace(PRESETS["leduc"], name="three", hole_cards=3, board_cards=(0, 0)))
     with pytest.raises(GameError, match="three deals 3"):
         styled(UniformPolicy(three), "tight-aggressive")
+
+
+# Scripts
+
+
+def scripted_rows(style: str, game: PokerGame) -> torch.Tensor:
+    nodes = torch.arange(game.tree.num_decisions)
+    cards = torch.zeros(len(nodes), sum(game.card_groups), dtype=torch.uint8)
+    return scripted_policy(style, game).probabilities(Infosets(nodes, cards))
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [PRESETS["kuhn"], PRESETS["hulh"], replace(PRESETS["fhp"], max_raises=(0, 1))],
+    ids=lambda rules: rules.name,
+)
+def test_scripts_do_what_they_are_called(rules: PokerRules) -> None:
+    game = PokerGame(rules)
+    legal = game.encoding.legal
+    uniform, call, raises = (scripted_rows(style, game) for style in ("uniform", "call", "raise"))
+    assert torch.allclose(uniform, legal.double() / legal.sum(1, keepdim=True))
+    assert (call[:, CALL] == 1).all()
+    assert (raises[:, RAISE] == legal[:, RAISE]).all()
+    assert (raises[:, CALL] == ~legal[:, RAISE]).all()
+    assert (raises[:, FOLD] == 0).all()
+    nodes, hands = np.array([0, game.tree.num_decisions - 1]), np.zeros((5, sum(game.card_groups)), np.uint8)
+    for style in SCRIPTS:
+        on_hands = scripted_policy(style, game).on_hands(nodes, hands)
+        assert on_hands.shape == (2, 5, legal.shape[1])
+        assert (on_hands == scripted_rows(style, game).numpy()[nodes][:, None]).all()
+
+
+def test_other_scripts_and_games_are_refused() -> None:
+    with pytest.raises(GameError, match=r"'maniac' is not a scripted style. Choose one of uniform, call, raise\."):
+        scripted_policy("maniac", PokerGame(PRESETS["kuhn"]))
+    with pytest.raises(GameError, match="Scripted styles play poker games only, but 'kuhn_poker' is not one"):
+        scripted_policy("call", load_openspiel_game("kuhn_poker"))
