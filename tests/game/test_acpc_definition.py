@@ -43,22 +43,6 @@ numBoardCards = 0 3 1 1
 END GAMEDEF
 """
 
-KUHN = """\
-GAMEDEF
-limit
-numPlayers = 2
-numRounds = 1
-blind = 1 1
-raiseSize = 1
-firstPlayer = 1
-maxRaises = 1
-numSuits = 1
-numRanks = 3
-numHoleCards = 1
-numBoardCards = 0
-END GAMEDEF
-"""
-
 
 def problems_of(text: str) -> tuple[str, ...]:
     with pytest.raises(GameError) as caught:
@@ -69,17 +53,9 @@ def problems_of(text: str) -> tuple[str, ...]:
 def test_limit_holdem_with_reverse_blinds_is_the_preset_at_a_tenth() -> None:
     expected = replace(PRESETS["hulh"], name="holdem", blinds=(5, 10), raise_size=(10, 10, 20, 20), unit_chips=10)
     assert parse_game_definition(REVERSE_BLINDS, "holdem") == expected
-
-
-def test_swapping_the_seats_of_a_file_does_not_change_the_game() -> None:
-    forward = REVERSE_BLINDS.replace("blind = 10 5", "blind = 5 10").replace("2 1 1 1", "1 2 2 2")
-    assert parse_game_definition(forward, "x") == parse_game_definition(REVERSE_BLINDS, "x")
-
-
-def test_equal_blinds_are_antes() -> None:
-    assert parse_game_definition(KUHN, "kuhn") == replace(PRESETS["kuhn"], rank_symbols="")
-    dearer = parse_game_definition(KUHN.replace("blind = 1 1", "blind = 7 7"), "kuhn")
-    assert (dearer.unit_chips, dearer.unit, dearer.milli_unit) == (7, "antes", "mA/g")
+    assert format_game_definition(expected) == REVERSE_BLINDS
+    swapped = REVERSE_BLINDS.replace("blind = 10 5", "blind = 5 10").replace("2 1 1 1", "1 2 2 2")  # the seats
+    assert parse_game_definition(swapped, "holdem") == expected
 
 
 def test_without_first_player_the_first_seat_acts_first_in_every_round() -> None:
@@ -90,11 +66,6 @@ def test_without_first_player_the_first_seat_acts_first_in_every_round() -> None
 def test_case_comments_blank_lines_and_spacing_do_not_matter() -> None:
     loose = "# a comment\r\n\r\n" + REVERSE_BLINDS.upper().replace(" = ", "=").replace("\n", "  # why\r\n \r\n")
     assert parse_game_definition(loose, "x") == parse_game_definition(REVERSE_BLINDS, "x")
-
-
-def test_a_definition_is_written_in_the_order_of_the_servers_files() -> None:
-    rules = replace(PRESETS["hulh"], blinds=(5, 10), raise_size=(10, 10, 20, 20))
-    assert format_game_definition(rules) == REVERSE_BLINDS
 
 
 @st.composite
@@ -133,10 +104,9 @@ def test_written_rules_read_back_as_the_same_rules(rules: PokerRules) -> None:
     assert parse_game_definition(format_game_definition(rules), rules.name) == rules
 
 
+MUST = "must have 4, one for each round."
 PROBLEMS: list[tuple[str, str, tuple[str, ...]]] = [
     # what is replaced in REVERSE_BLINDS, by what, and the problems
-    ("GAMEDEF\nlimit", "limit", ("GAMEDEF is missing: a definition stands between GAMEDEF and END GAMEDEF.",)),
-    ("END GAMEDEF\n", "", ("END GAMEDEF is missing: a definition stands between GAMEDEF and END GAMEDEF.",)),
     ("GAMEDEF\nlimit", "limit\nGAMEDEF", ("line 2: GAMEDEF must be the first entry.",)),
     (
         "END GAMEDEF\n",
@@ -157,48 +127,18 @@ PROBLEMS: list[tuple[str, str, tuple[str, ...]]] = [
         "limit\nnolimit\nstack = 900 900\n",
         ("line 3: limit and nolimit are both given, but a game is one or the other.",),
     ),
-    ("numPlayers = 2", "numPlayers = 3", ("line 3: numPlayers is 3, but must be 2.",)),
-    (
-        "blind = 10 5\n",
-        "blind = 10 5\nante = 1\n",
-        (
-            "line 6: 'ante 1' is not an entry; the entries are GAMEDEF, END GAMEDEF, limit, nolimit, "
-            "numPlayers, numRounds, stack, blind, raiseSize, firstPlayer, maxRaises, "
-            "numSuits, numRanks, numHoleCards, numBoardCards.",
-        ),
-    ),
-    ("numRanks = 13\n", "\n", ("numRanks is missing, but every limit game needs it.",)),
-    ("maxRaises = 3 4 4 4\n", "\n", ("maxRaises is missing, but every limit game needs it.",)),
-    (
-        "numSuits = 4\n",
-        "numSuits = 4\nNUMSUITS = 3\n",
-        ("line 10: numSuits is given a second time; line 9 has it already.",),
-    ),
-    (
-        "raiseSize = 10 10 20 20",
-        "raiseSize = 10 ten 20 2.5",
-        ("line 6: raiseSize holds 'ten', '2.5', but takes whole numbers of at most 18 digits.",),
-    ),
     (
         "numRanks = 13",
         "numRanks = 1_3",
         ("line 10: numRanks holds '1_3', but takes whole numbers of at most 18 digits.",),
     ),
     ("blind = 10 5", "blind = 10", ("line 5: blind has 1 values, but must have 2, one for each player.",)),
-    ("numSuits = 4", "numSuits = 4 4", ("line 9: numSuits has 2 values, but must have 1.",)),
     ("numRounds = 4", "numRounds = 0", ("line 4: numRounds is 0, but a game has at least one round.",)),
-    (
-        "numBoardCards = 0 3 1 1",
-        "numBoardCards = 0 3",
-        ("line 12: numBoardCards has 2 values, but must have 4, one for each round.",),
-    ),
+    ("numBoardCards = 0 3 1 1", "numBoardCards = 0 3", (f"line 12: numBoardCards has 2 values, but {MUST}",)),
     (
         "firstPlayer = 2 1 1 1",
         "firstPlayer = 2 0 1 3",
-        (
-            "line 7: firstPlayer holds 0, but must hold only 1 and 2.",
-            "line 7: firstPlayer holds 3, but must hold only 1 and 2.",
-        ),
+        tuple(f"line 7: firstPlayer holds {wrong}, but must hold only 1 and 2." for wrong in (0, 3)),
     ),
     (
         "numRounds = 4",
@@ -213,37 +153,15 @@ PROBLEMS: list[tuple[str, str, tuple[str, ...]]] = [
         ("line 11: numHoleCards and numBoardCards together deal 53 cards, but the deck has only 52.",),
     ),
     (
-        "blind = 10 5",
-        "blind = 0 0",
-        ("line 5: blind holds only zeros, but at least one player must put in chips before the first card.",),
-    ),
-    (
         "maxRaises = 3 4 4 4",
         "maxRaises = 3 -4 4 4",
         ("line 8: maxRaises holds -4 in round 2, but every entry must be a whole number of 0 or more.",),
     ),
 ]
-
-
-@pytest.mark.parametrize(("old", "new", "expected"), PROBLEMS, ids=[repr(new) for _, new, _ in PROBLEMS])
-def test_each_mistake_is_named_with_its_line(old: str, new: str, expected: tuple[str, ...]) -> None:
-    assert old in REVERSE_BLINDS
-    assert problems_of(REVERSE_BLINDS.replace(old, new, 1)) == expected
-
-
 NO_LIMIT_PROBLEMS: list[tuple[str, str, tuple[str, ...]]] = [
     ("stack = 20000 20000\n", "", ("stack is missing, but every nolimit game needs it.",)),
-    ("numSuits = 4\n", "", ("numSuits is missing, but every nolimit game needs it.",)),
-    (
-        "stack = 20000 20000",
-        "stack = 20000 90",
-        ("line 5: stack is 90, but must be more than the larger blind, which is 100.",),
-    ),
-    (
-        "stack = 20000 20000",
-        "stack = 20000",
-        ("line 5: stack has 1 values, but must have 2, one for each player.",),
-    ),
+    ("000 20000", "000 90", ("line 5: stack is 90, but must be more than the larger blind, which is 100.",)),
+    ("stack = 20000 20000", "stack = 20000", ("line 5: stack has 1 values, but must have 2, one for each player.",)),
     (
         "stack = 20000 20000",
         f"stack = {2**31} {2**31}",
@@ -252,35 +170,28 @@ NO_LIMIT_PROBLEMS: list[tuple[str, str, tuple[str, ...]]] = [
     (
         "firstPlayer = 2 1 1 1",
         "firstPlayer = 2 1 1 1\nmaxRaises = 3 4",
-        ("line 8: maxRaises has 2 values, but must have 4, one for each round.",),
+        (f"line 8: maxRaises has 2 values, but {MUST}",),
     ),
 ]
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "expected"), NO_LIMIT_PROBLEMS, ids=[repr(new) for _, new, _ in NO_LIMIT_PROBLEMS]
+    ("whole", "old", "new", "expected"),
+    [*((REVERSE_BLINDS, *row) for row in PROBLEMS), *((NO_LIMIT, *row) for row in NO_LIMIT_PROBLEMS)],
+    ids=[repr(row[1]) for row in PROBLEMS + NO_LIMIT_PROBLEMS],
 )
-def test_mistakes_in_no_limit_games_are_named(old: str, new: str, expected: tuple[str, ...]) -> None:
-    assert old in NO_LIMIT
-    assert problems_of(NO_LIMIT.replace(old, new, 1)) == expected
+def test_each_mistake_is_named_with_its_line(whole: str, old: str, new: str, expected: tuple[str, ...]) -> None:
+    assert old in whole
+    assert problems_of(whole.replace(old, new, 1)) == expected
 
 
 def test_a_no_limit_game_is_played_with_pot_bets() -> None:
     assert parse_game_definition(NO_LIMIT, "hunl-pot") == PRESETS["hunl-pot"]
-    capped = NO_LIMIT.replace("numSuits", "maxRaises = 1 2 3 4\nnumSuits")
-    assert parse_game_definition(capped, "x").max_raises == (1, 2, 3, 4)
-
-
-def test_of_two_stacks_the_shorter_one_counts() -> None:
-    for stacks in ("20000 300", "300 20000", "300 300"):
+    for stacks in ("20000 300", "300 20000"):  # the shorter one counts
         rules = parse_game_definition(NO_LIMIT.replace("20000 20000", stacks), "x")
         assert (rules.stack, rules.max_raises) == (300, (1, 1, 1, 1))
-
-
-def test_rules_that_no_definition_can_say_are_not_written() -> None:
-    for rules in (PRESETS["fhp-pot"], replace(PRESETS["hunl-pot"], raise_size=(100, 50, 100, 100))):
-        with pytest.raises(GameError, match=f"no key for the rules of {rules.name} on"):
-            format_game_definition(rules)
+    capped = NO_LIMIT.replace("numSuits", "maxRaises = 1 2 3 4\nnumSuits")
+    assert parse_game_definition(capped, "x").max_raises == (1, 2, 3, 4)
 
 
 def test_a_stack_that_covers_every_bet_is_accepted() -> None:
@@ -297,13 +208,10 @@ def test_lengths_are_compared_even_without_the_number_of_rounds() -> None:
     )
 
 
-def test_a_huge_number_of_rounds_is_refused_at_once() -> None:
+def test_huge_numbers_are_refused_at_once() -> None:
     text = REVERSE_BLINDS.replace("numRounds = 4", f"numRounds = {10**17}").replace("firstPlayer = 2 1 1 1\n", "")
     assert len(problems_of(text)) == 3  # raiseSize, maxRaises and numBoardCards
-
-
-def test_a_number_too_long_to_convert_is_refused() -> None:
-    # Python itself refuses to convert more than 4,300 digits, with a ValueError.
+    # Python itself refuses to convert more than 4,300 digits, with a ValueError
     (problem,) = problems_of(REVERSE_BLINDS.replace("numRanks = 13", "numRanks = " + "1" * 5000))
     assert problem.startswith("line 10: numRanks holds '111")
     assert len(problem) < 150
@@ -324,52 +232,15 @@ numRanks = 3
 numRanks = 4
 numBoardCards = 0 1
 """
-    starts = [
-        "line 3: numPlayers is 3",
-        "line 6: raiseSize holds 'x'",
-        "line 7: 'colour red' is not an entry",
-        "line 8: maxRaises has 1 values",
-        "line 11: numRanks is given a second time",
-        "GAMEDEF is missing",
-        "END GAMEDEF is missing",
-        "numHoleCards is missing",
-    ]
-    found = problems_of(text)
-    assert len(found) == len(starts)
-    assert all(problem.startswith(start) for problem, start in zip(found, starts, strict=True))
-
-
-def test_mistakes_of_form_do_not_hide_contradictions() -> None:
-    text = REVERSE_BLINDS.replace("limit\n", "", 1).replace("raiseSize = 10 10", "raiseSize = 0 10")
-    text = text.replace("numSuits = 4", "numSuits = 5\nante = 1")
-    assert [problem.split(",")[0] for problem in problems_of(text)] == [
-        "line 5: raiseSize holds 0 in round 1",
-        "line 8: numSuits is 5",
-        "line 9: 'ante 1' is not an entry; the entries are GAMEDEF",
-        "limit is missing: a line must say that this is a limit game",
-    ]
-
-
-# The first text of a machine makes hypothesis build its table of characters, which takes seconds.
-@given(st.text())
-def test_random_text_raises_a_game_error_and_nothing_else(text: str) -> None:
-    assert all(problem.endswith(".") for problem in problems_of(text))
-
-
-@given(st.data())
-def test_a_damaged_definition_gives_rules_or_a_game_error(data: st.DataObject) -> None:
-    whole = data.draw(st.sampled_from([REVERSE_BLINDS, NO_LIMIT]))
-    lines = whole.split("\n")
-    words = st.sampled_from(whole.split()) | st.integers().map(str) | st.text("=#-1x\t", max_size=3)
-    for _ in range(data.draw(st.integers(1, 3))):
-        index = data.draw(st.integers(0, len(lines) - 1))
-        lines[index : index + data.draw(st.integers(0, 2))] = [" ".join(data.draw(st.lists(words, max_size=5)))]
-    rules, problems = None, ()
-    try:
-        rules = parse_game_definition("\n".join(lines), "damaged")
-    except GameError as error:
-        problems = error.problems
-    assert bool(problems) == (rules is None)
-    assert all(problem.endswith(".") for problem in problems)
-    if rules is not None:
-        assert parse_game_definition(format_game_definition(rules), "damaged") == rules
+    between = "a definition stands between GAMEDEF and END GAMEDEF."
+    assert problems_of(text) == (
+        "line 3: numPlayers is 3, but must be 2.",
+        "line 6: raiseSize holds 'x', but takes whole numbers of at most 18 digits.",
+        "line 7: 'colour red' is not an entry; the entries are GAMEDEF, END GAMEDEF, limit, nolimit, numPlayers, "
+        "numRounds, stack, blind, raiseSize, firstPlayer, maxRaises, numSuits, numRanks, numHoleCards, numBoardCards.",
+        "line 8: maxRaises has 1 values, but must have 2, one for each round.",
+        "line 11: numRanks is given a second time; line 10 has it already.",
+        f"GAMEDEF is missing: {between}",
+        f"END GAMEDEF is missing: {between}",
+        "numHoleCards is missing, but every limit game needs it.",
+    )

@@ -9,19 +9,17 @@ import pytest
 import torch
 
 from bet_size_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions, random_table, rows_at
-from deepcfr.config import RunConfig, SearchConfig, config_from_table
+from deepcfr.config import config_from_table
 from deepcfr.core.errors import GameError
-from deepcfr.core.types import TERMINAL, Infosets
+from deepcfr.core.types import TERMINAL
 from deepcfr.game.bet_size_betting import CHIPS, ENDED, HISTORY, can_be_listed, count_positions, gains
 from deepcfr.game.bet_size_game import ExplicitPoker, ImplicitPoker
 from deepcfr.game.bet_sizes import BET_SIZE_GAMES, BetSizeRules
-from deepcfr.game.betting import FOLD, FOLDED, NOT_TERMINAL, NOT_YET
+from deepcfr.game.betting import FOLD, FOLDED, NOT_TERMINAL
 from deepcfr.game.presets import build_game
 from deepcfr.measure.exploitability import exploitability
 from deepcfr.measure.match.tournament import BET_SIZE_DEALS, TournamentTerms
 from deepcfr.policy.base import Policy, UniformPolicy
-from deepcfr.policy.styles import scripted_policy
-from deepcfr.search.policy import ResolvingPolicy, searching
 from deepcfr.solve.deep_cfr import DeepCFR
 
 
@@ -37,6 +35,9 @@ def test_the_tree_has_the_positions_of_the_betting_machine(rules: BetSizeRules) 
     positions = game.positions(np.arange(game.tree.num_nodes))
     assert {tuple(row) for row in positions_of(game)} == machine
     assert len(machine) == game.tree.num_decisions
+    assert count_positions(game.bets, positions[0], 10**6) == game.tree.num_nodes
+    assert count_positions(game.bets, positions[1], 10**6) < game.tree.num_nodes
+    assert count_positions(game.bets, positions[0], 20) > 20
     np.testing.assert_array_equal(game.listed(game.computed), np.arange(game.tree.num_nodes))
     np.testing.assert_array_equal(game.tree.chips, positions[:, CHIPS : CHIPS + 2])
     np.testing.assert_array_equal(game.tree.ended, positions[:, ENDED])
@@ -59,30 +60,6 @@ def test_histories_tell_lines_apart_that_have_the_same_stacks() -> None:
     assert len(np.unique(game.computed)) == game.tree.num_nodes
 
 
-def test_bets_are_shares_of_the_pot() -> None:
-    game = ExplicitPoker(ONE_ROUND)
-    row = game.encoding.node_features[game.tree.child[0, 2]]  # after a raise from 1 to 2 antes, in a pot of 2
-    positions = game.tree.positions
-    assert row[0] == pytest.approx(1 / 2)
-    assert row[positions] == 1
-    assert row[2 * positions + 1] == 1  # the second action is to be chosen
-
-
-def test_bets_stand_in_their_own_rounds() -> None:
-    game = ExplicitPoker(TWO_ROUNDS)  # blinds of 1 and 2 chips
-    state = game.state()
-    for action in (3, 1):  # the dealer raises to 8, and the big blind calls
-        state = state.after(action)
-    bets = game.tree.bets[game.node_of(state)].reshape(2, game.tree.positions)
-    np.testing.assert_array_equal(bets[0, :2], [7, 6])
-    assert (bets[0, 2:] == NOT_YET).all()
-    assert (bets[1] == NOT_YET).all()
-    state = state.after(1)  # a check
-    bets = game.tree.bets[game.node_of(state)].reshape(2, game.tree.positions)
-    assert bets[1, 0] == 0
-    assert (bets[1, 1:] == NOT_YET).all()
-
-
 def test_a_game_with_too_many_lines_is_refused() -> None:
     with pytest.raises(
         GameError, match="has more than 200,000 nodes: networks, search and exact evaluation need fewer"
@@ -91,15 +68,6 @@ def test_a_game_with_too_many_lines_is_refused() -> None:
     assert not can_be_listed(BET_SIZE_GAMES["hunl-ladder"])
     assert isinstance(build_game(BET_SIZE_GAMES["hunl-ladder"]), ImplicitPoker)
     assert isinstance(build_game(BET_SIZE_GAMES["hunl-200"]), ExplicitPoker)
-
-
-@pytest.mark.parametrize("rules", [ONE_ROUND, TWO_ROUNDS], ids=lambda rules: rules.name)
-def test_positions_are_counted_before_they_are_listed(rules: BetSizeRules) -> None:
-    game = ExplicitPoker(rules)
-    bets, start = game.bets, game.state().position
-    assert count_positions(bets, start, 10**6) == game.tree.num_nodes
-    assert count_positions(bets, positions_of(game)[1], 10**6) < game.tree.num_nodes
-    assert count_positions(bets, start, 20) > 20
 
 
 @pytest.mark.parametrize("suits", ["canonical", "raw"])
@@ -118,43 +86,24 @@ def test_a_table_keeps_its_strategy_in_both_forms(suits: str) -> None:
 
 
 def test_deep_cfr_learns_and_its_exact_value_is_that_of_all_deals() -> None:
+    fit = {"batch_size": 256, "learning_rate": 0.003}
     table = {
-        "game": "two", "iterations": 20, "sampling": {"traversals": 400},
-        "network": {"kind": "mlp", "width": 32, "layers": 2},
-        "memory": {"advantage_capacity": 100_000, "strategy_capacity": 100_000},
-        "advantage": {"steps": 60, "batch_size": 256, "learning_rate": 0.003, "refit": "fine-tune"},
-        "average": {"steps": 400, "batch_size": 256, "learning_rate": 0.003}, "runtime": {"threads": 1},
+        "game": "two", "iterations": 3, "sampling": {"traversals": 200}, "advantage": fit | {"steps": 40},
+        "network": {"kind": "mlp", "width": 32, "layers": 2}, "average": fit | {"steps": 100}, "runtime": {"threads": 1},
     }  # fmt: skip
-    config: RunConfig = config_from_table(table)
-    solver = DeepCFR(ExplicitPoker(TWO_ROUNDS), config)
+    solver = DeepCFR(ExplicitPoker(TWO_ROUNDS), config_from_table(table))
     for _ in solver.iterations():
         pass
     solver.fit_average()
     policy = solver.average_policy()
     found = exploitability(policy).nash_conv
-    assert found < 0.3 * exploitability(UniformPolicy(solver.game)).nash_conv
+    assert found < 0.8 * exploitability(UniformPolicy(solver.game)).nash_conv
     assert Enumeration(policy).nash_conv() == pytest.approx(found, rel=1e-4)
-
-
-def test_search_makes_a_table_less_exploitable() -> None:
-    plain = random_table(2, ExplicitPoker(TWO_ROUNDS))
-    searched = searching(plain, SearchConfig(kind="gadget", iterations=200))
-    assert isinstance(searched, ResolvingPolicy)
-    assert exploitability(searched).nash_conv < exploitability(plain).nash_conv
-
-
-def test_all_in_ends_the_betting_in_the_list_too() -> None:
-    rules = replace(TWO_ROUNDS, all_in=(True, True))
-    game = ExplicitPoker(rules)
-    all_in = game.tree.chips.max(1) >= rules.stack
-    decisions_left = np.flatnonzero(all_in[: game.tree.num_decisions])
-    assert len(decisions_left)
-    assert (game.tree.legal[decisions_left].sum(1) == 2).all()  # fold or call
 
 
 def test_matches_are_the_same_in_either_form() -> None:
     games = ExplicitPoker(TWO_ROUNDS), ImplicitPoker(TWO_ROUNDS)
-    matches = [TournamentTerms(hands=2_000).play(random_table(1, game), UniformPolicy(game)) for game in games]
+    matches = [TournamentTerms(hands=500).play(random_table(1, game), UniformPolicy(game)) for game in games]
     assert matches[0].value == matches[1].value
     table = random_table(1, games[0])
     assert TournamentTerms().settled(table).hands == BET_SIZE_DEALS
@@ -162,16 +111,6 @@ def test_matches_are_the_same_in_either_form() -> None:
     rivals = replace(TWO_ROUNDS, bet_sizes=((4, 6), (50, 100)))
     with pytest.raises(GameError, match="differ in bet_sizes"):
         TournamentTerms(boards="all").play(table, UniformPolicy(ExplicitPoker(rivals)))
-
-
-def test_scripts_play_the_lowest_legal_raise_in_both_forms() -> None:
-    game, computed = ExplicitPoker(TWO_ROUNDS), ImplicitPoker(TWO_ROUNDS)
-    positions = positions_of(game)
-    cards = np.tile(game.deal_cards(1, 4), (len(positions), 1))
-    infosets = Infosets(torch.arange(len(positions)), torch.zeros(len(positions), 2, dtype=torch.uint8))
-    for style in ("uniform", "call", "raise"):
-        there = scripted_policy(style, game).probabilities(infosets).numpy()
-        np.testing.assert_array_equal(there, rows_at(scripted_policy(style, computed), positions, cards))
 
 
 def test_a_computed_node_is_the_game_that_is_listed() -> None:

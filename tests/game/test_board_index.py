@@ -20,7 +20,7 @@ from deepcfr.game.cards import all_hands, canonical_cards, pack_cards, suit_perm
 
 Cards = npt.NDArray[np.uint8]
 
-DECKS = [(13, 4, 3), (13, 4, 4), (4, 3, 3), (5, 2, 4), (3, 1, 1), (3, 2, 0), (6, 4, 1)]
+DECKS = [(13, 4, 3), (4, 3, 3), (5, 2, 4), (3, 1, 1), (3, 2, 0), (6, 4, 1)]
 
 
 def sets_by_rank(num_cards: int, size: int) -> Cards:
@@ -38,28 +38,15 @@ def test_the_52_card_deck_has_the_known_numbers_of_boards(size: int, classes: in
 
 
 @pytest.mark.parametrize(("num_ranks", "num_suits", "size"), DECKS)
-def test_every_set_is_carried_onto_its_representative(num_ranks: int, num_suits: int, size: int) -> None:
+def test_every_set_is_carried_onto_the_lowest_of_its_class(num_ranks: int, num_suits: int, size: int) -> None:
     index = board_index(num_ranks, num_suits, size)
     sets = sets_by_rank(num_ranks * num_suits, size)
     renamings = suit_permutations(num_ranks, num_suits)[index.permutation_of]
     images = np.sort(np.take_along_axis(renamings, sets.astype(np.int64), axis=1), axis=1)
     assert np.array_equal(images, index.boards[index.class_of])
-
-
-@pytest.mark.parametrize(("num_ranks", "num_suits", "size"), DECKS)
-def test_classes_are_those_of_canonical_cards(num_ranks: int, num_suits: int, size: int) -> None:
-    index = board_index(num_ranks, num_suits, size)
-    sets = sets_by_rank(num_ranks * num_suits, size)
     forms = pack_cards(canonical_cards(sets, (size,), num_suits)) if size else np.zeros(1)
     pairs = set(zip(forms.tolist(), index.class_of.tolist(), strict=True))
-    assert len(pairs) == len(index) == len(set(forms.tolist()))
-
-
-@pytest.mark.parametrize(("num_ranks", "num_suits", "size"), DECKS)
-def test_representatives_have_the_lowest_rank_of_their_class_and_ascend(
-    num_ranks: int, num_suits: int, size: int
-) -> None:
-    index = board_index(num_ranks, num_suits, size)
+    assert len(pairs) == len(index) == len(set(forms.tolist()))  # classes are those of canonical cards
     table = binomials(num_ranks * num_suits, size)
     own = np.array([set_rank(board, table) for board in index.boards])
     assert np.array_equal(own, np.unique(index.class_of, return_index=True)[1])
@@ -105,7 +92,7 @@ def test_burnside_gives_the_known_numbers_of_situations(groups: tuple[int, ...],
     assert count_classes(13, 4, groups) == classes
 
 
-@pytest.mark.parametrize(("num_ranks", "num_suits"), [(4, 3), (5, 2), (7, 1), (3, 4)])
+@pytest.mark.parametrize(("num_ranks", "num_suits"), [(4, 3), (7, 1), (2, 4)])
 def test_burnside_agrees_with_listing_canonical_forms(num_ranks: int, num_suits: int) -> None:
     cards = range(num_ranks * num_suits)
     rows = [

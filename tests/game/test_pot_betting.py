@@ -1,18 +1,22 @@
-"""No-limit betting with raises the size of the pot: lines by hand, and random hands as two other rule books play them."""
+"""No-limit betting with raises the size of the pot: lines by hand, and random hands as OpenSpiel plays them."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyspiel
 import pytest
 import torch
 
+from board_play import ALL_IN, AllDeals, random_policy, solved
+from deepcfr.boards.boards import Boards
+from deepcfr.boards.public_chance import traverse_boards
+from deepcfr.boards.rounds import round_trees
+from deepcfr.config import SamplingConfig
+from deepcfr.core.parallel import Workers
 from deepcfr.core.types import TERMINAL
 from deepcfr.game.acpc_definition import parse_game_definition
+from deepcfr.game.base import check_game
 from deepcfr.game.betting import (
     ACTION_LETTERS,
     CALL,
@@ -21,11 +25,12 @@ from deepcfr.game.betting import (
     NOT_TERMINAL,
     RAISE,
     SHOWDOWN,
-    PublicTree,
     build_tree,
 )
 from deepcfr.game.poker import PokerGame, bet_features
 from deepcfr.game.rules import PRESETS, PokerRules, most_raises
+from deepcfr.measure.exploitability import exploitability
+from deepcfr.policy.base import UniformPolicy
 from openspiel_poker import no_limit_holdem
 
 FHP_POT, HUNL_POT = PRESETS["fhp-pot"], PRESETS["hunl-pot"]
@@ -59,17 +64,11 @@ SETTINGS = [
     with_stack(50, blinds=(0, 3)),
 ]
 GAMES = {rules.name: PokerGame(rules, "raw") for rules in SETTINGS}
-TREES = {name: build_tree(PRESETS[name]) for name in ("fhp-pot", "hunl-pot")}
-
-
-@cache
-def tree_of(rules: PokerRules) -> PublicTree:
-    return build_tree(rules)
 
 
 def line(rules: PokerRules, letters: str) -> tuple[tuple[int, int], str, int]:
     """Chips, the letters of legal actions, and how the game ended after `letters`."""
-    tree, node = tree_of(rules), 0
+    tree, node = build_tree(rules), 0
     for letter in letters.replace("/", ""):
         node = int(tree.child[node, ACTION_LETTERS.index(letter)])
         assert node > 0, f"{letters} is illegal at {letter}"
@@ -81,63 +80,34 @@ def line(rules: PokerRules, letters: str) -> tuple[tuple[int, int], str, int]:
 
 
 @pytest.mark.parametrize(
-    ("letters", "chips", "legal", "ended"),
+    ("rules", "letters", "chips", "legal", "ended"),
     [
-        ("", (50, 100), "fr", NOT_TERMINAL),  # calling is not allowed for the first action
-        ("f", (50, 100), "", FOLDED),
-        ("r", (300, 100), "fc", NOT_TERMINAL),  # 50 to call, then the pot of 200; one raise is the cap
-        ("rc/", (300, 300), "cr", NOT_TERMINAL),
-        ("rc/r", (300, 900), "fcr", NOT_TERMINAL),
-        ("rc/rr", (2700, 900), "fc", NOT_TERMINAL),
-        ("rc/crr", (900, 2700), "fc", NOT_TERMINAL),
-        ("rc/crc", (900, 900), "", SHOWDOWN),
-        ("rc/rrc", (2700, 2700), "", SHOWDOWN),
-        ("rc/cc", (300, 300), "", SHOWDOWN),
+        (FHP_POT, "", (50, 100), "fr", NOT_TERMINAL),  # calling is not allowed for the first action
+        (FHP_POT, "r", (300, 100), "fc", NOT_TERMINAL),  # 50 to call, then the pot of 200; one raise is the cap
+        (FHP_POT, "rc/", (300, 300), "cr", NOT_TERMINAL),
+        (FHP_POT, "rc/r", (300, 900), "fcr", NOT_TERMINAL),
+        (FHP_POT, "rc/crr", (900, 2700), "fc", NOT_TERMINAL),
+        (FHP_POT, "rc/rrc", (2700, 2700), "", SHOWDOWN),
+        (HUNL_POT, "", (50, 100), "fcr", NOT_TERMINAL),
+        (HUNL_POT, "rrrr", (2700, 8100), "fcr", NOT_TERMINAL),
+        (HUNL_POT, "rrrrr", (20000, 8100), "fc", NOT_TERMINAL),  # less than the pot is left: all-in
+        (HUNL_POT, "rrrrrc", (20000, 20000), "", SHOWDOWN),
+        (HUNL_POT, "rrrrc/r", (8100, 20000), "fc", NOT_TERMINAL),
+        (HUNL_POT, "rc/rc/rrf", (8100, 2700), "", FOLDED),
+        (with_stack(7), "rr", (6, 7), "fc", NOT_TERMINAL),  # less than the smallest raise
+        (with_stack(3), "r", (3, 2), "fc", NOT_TERMINAL),
     ],
+    ids=lambda value: getattr(value, "name", None),
 )
-def test_lines_of_the_first_versions_flop_holdem(letters: str, chips: tuple[int, int], legal: str, ended: int) -> None:
-    assert line(FHP_POT, letters) == (chips, legal, ended)
+def test_lines(rules: PokerRules, letters: str, chips: tuple[int, int], legal: str, ended: int) -> None:
+    assert line(rules, letters) == (chips, legal, ended)
 
 
 def test_the_first_versions_flop_holdem_has_eight_decisions_and_no_all_in() -> None:
-    tree = TREES["fhp-pot"]
+    tree = build_tree(FHP_POT)
     assert np.bincount(tree.round[: tree.num_decisions]).tolist() == [2, 6]
     assert tree.num_nodes == 19
     assert tree.chips.max() == 2700 < FHP_POT.stack
-
-
-@pytest.mark.parametrize(
-    ("letters", "chips", "legal", "ended"),
-    [
-        ("", (50, 100), "fcr", NOT_TERMINAL),
-        ("c", (100, 100), "cr", NOT_TERMINAL),
-        ("rrrr", (2700, 8100), "fcr", NOT_TERMINAL),
-        ("rrrrr", (20000, 8100), "fc", NOT_TERMINAL),  # less than the pot is left, and the other player is all-in
-        ("rrrrrc", (20000, 20000), "", SHOWDOWN),
-        ("rrrrrf", (20000, 8100), "", FOLDED),
-        ("rrrrc/", (8100, 8100), "cr", NOT_TERMINAL),
-        ("rrrrc/r", (8100, 20000), "fc", NOT_TERMINAL),
-        ("rc/rc/rrf", (8100, 2700), "", FOLDED),
-        ("cc/cc/cc/crrrrr", (20000, 8100), "fc", NOT_TERMINAL),
-    ],
-)
-def test_lines_of_no_limit_holdem(letters: str, chips: tuple[int, int], legal: str, ended: int) -> None:
-    assert line(HUNL_POT, letters) == (chips, legal, ended)
-
-
-@pytest.mark.parametrize(
-    ("letters", "chips"),
-    [
-        ("r", (4, 2)),  # a tenth of the pot rounds down to nothing, so the big blind is the raise
-        ("rr", (4, 6)),
-        ("rrc/r", (6, 8)),  # a new round begins with the big blind again
-        ("rrc/rr", (10, 8)),
-        ("rrrrrrr", (16, 14)),
-        ("rrrrrrrc", (16, 16)),
-    ],
-)
-def test_a_raise_is_no_smaller_than_the_last_one_or_the_blind(letters: str, chips: tuple[int, int]) -> None:
-    assert line(with_stack(16, percent=10), letters)[0] == chips
 
 
 def test_the_last_raise_sets_the_size_of_the_next_one_in_its_round_only() -> None:
@@ -148,13 +118,9 @@ def test_the_last_raise_sets_the_size_of_the_next_one_in_its_round_only() -> Non
     assert line(rules, "rc/cc/rr")[0] == (145, 66)  # 60 % of 132 rounded down is 79, more than 36
 
 
-def test_an_all_in_may_be_less_than_the_smallest_raise() -> None:
-    assert line(with_stack(7), "rr") == ((6, 7), "fc", NOT_TERMINAL)
-    assert line(with_stack(3), "r") == ((3, 2), "fc", NOT_TERMINAL)
-
-
 def test_after_all_ins_nobody_acts_and_the_showdown_is_in_the_last_round() -> None:
-    tree, game = TREES["hunl-pot"], PokerGame(HUNL_POT)
+    game = PokerGame(HUNL_POT)
+    tree = game.tree
     all_in = (tree.chips == HUNL_POT.stack).all(axis=1)
     early = all_in & (tree.round[tree.parent] < 3)
     assert early.sum() > 50
@@ -164,19 +130,12 @@ def test_after_all_ins_nobody_acts_and_the_showdown_is_in_the_last_round() -> No
     assert np.array_equal(game.deals_before.numpy()[early], 3 - tree.round[tree.parent][early])
 
 
-def test_the_cap_of_no_limit_holdem_is_never_met() -> None:
-    assert most_raises(HUNL_POT.blinds, HUNL_POT.stack) == 5
-    tree, uncapped = TREES["hunl-pot"], build_tree(replace(HUNL_POT, max_raises=(99,) * 4))
-    assert np.array_equal(tree.child, uncapped.child)
-    assert build_tree(replace(HUNL_POT, max_raises=(4,) * 4)).num_nodes < tree.num_nodes
-
-
 # What networks see. -----------------------------------------------------------------------------------------------------
 
 
 def test_an_action_is_three_numbers() -> None:
     # First round r c, then check, bet, and player 1 to act again: [share of the pot, occurred, now], four places a round.
-    tree, node = TREES["fhp-pot"], 0
+    tree, node = build_tree(FHP_POT), 0
     for letter in "rccr":
         node = int(tree.child[node, ACTION_LETTERS.index(letter)])
     share, occurred, now = bet_features(FHP_POT, tree)[node].reshape(3, 8)
@@ -185,7 +144,7 @@ def test_an_action_is_three_numbers() -> None:
     assert now.tolist() == [0, 0, 0, 0, 0, 0, 1, 0]
 
 
-@pytest.mark.parametrize("rules", [FHP_POT, HUNL_POT, *SETTINGS], ids=lambda rules: rules.name)
+@pytest.mark.parametrize("rules", [FHP_POT, HUNL_POT, *SETTINGS[2:6]], ids=lambda rules: rules.name)
 def test_every_decision_looks_different_and_has_one_current_place(rules: PokerRules) -> None:
     tree = build_tree(rules)
     features = bet_features(rules, tree)
@@ -196,12 +155,7 @@ def test_every_decision_looks_different_and_has_one_current_place(rules: PokerRu
     assert (now.argmax(axis=1) // tree.positions == tree.round[: tree.num_decisions]).all()
 
 
-def test_limit_games_keep_their_two_numbers() -> None:
-    tree = build_tree(PRESETS["fhp"])
-    assert bet_features(PRESETS["fhp"], tree).shape == (78, 2 * 2 * 6)
-
-
-# Random hands, as OpenSpiel and pokerkit play them. ---------------------------------------------------------------------
+# Random hands, as OpenSpiel plays them. ----------------------------------------------------------------------
 
 
 def random_hands(game: PokerGame, count: int, seed: int) -> list[tuple[list[int], list[int], float]]:
@@ -262,32 +216,22 @@ def check_raise(rules: PokerRules, round_: int, chips: list[int], total: int, si
     assert total == min(max(wanted, min(sizes)), rules.stack)
 
 
-# pokerkit takes equal or missing blinds for another game.
-COMPARABLE = [rules.name for rules in SETTINGS if 0 < rules.blinds[0] < rules.blinds[1]]
+HANDS = pytest.mark.parametrize("count", [60, pytest.param(1_000, marks=pytest.mark.long)])
 
 
-def parts(names: list[str], by_default: int) -> list[object]:
-    """(name, hands): a few hands of each game, and 10,000 in all as long tests."""
-    few = [pytest.param(name, by_default, id=f"{name}-{by_default}") for name in names]
-    hands = -(-10_000 // len(names))
-    return few + [pytest.param(name, hands, id=f"{name}-{hands}", marks=pytest.mark.long) for name in names]
-
-
-@pytest.mark.parametrize(("name", "count"), parts(list(GAMES), 200))
+@HANDS
+@pytest.mark.parametrize("name", GAMES)
 def test_random_hands_are_those_of_openspiel(name: str, count: int) -> None:
     game = GAMES[name]
     follow_openspiel(game, no_limit_holdem(game.rules, (game.rules.stack,) * 2), count, seed=1)
 
 
-@pytest.mark.parametrize("stacks", [(400, 30), (30, 400), (7, 8), (41, 40)])
-def test_what_a_longer_stack_has_more_is_never_at_stake(stacks: tuple[int, int]) -> None:
-    rules = with_stack(min(stacks))
-    text = f"""\
+NO_LIMIT = """\
 GAMEDEF
 nolimit
 numPlayers = 2
 numRounds = 4
-stack = {stacks[0]} {stacks[1]}
+stack = {} {}
 blind = 1 2
 firstPlayer = 1 2 2 2
 numSuits = 4
@@ -296,73 +240,46 @@ numHoleCards = 2
 numBoardCards = 0 3 1 1
 END GAMEDEF
 """
-    read = parse_game_definition(text, rules.name)
+
+
+@pytest.mark.parametrize("stacks", [(400, 30), (7, 8), (41, 40)])
+def test_what_a_longer_stack_has_more_is_never_at_stake(stacks: tuple[int, int]) -> None:
+    rules = with_stack(min(stacks))
+    read = parse_game_definition(NO_LIMIT.format(*stacks), rules.name)
     assert read == replace(rules, max_raises=(most_raises((1, 2), min(stacks)),) * 4)
-    follow_openspiel(PokerGame(read, "raw"), no_limit_holdem(read, stacks), 200, seed=2, deeper=True)
+    follow_openspiel(PokerGame(read, "raw"), no_limit_holdem(read, stacks), 60, seed=2, deeper=True)
 
 
-def follow_pokerkit(game: PokerGame, count: int, seed: int) -> None:
-    """Play random hands with pokerkit, whose player 0 is the big blind, and compare pots, sizes of raises and payoffs."""
-    pokerkit = pytest.importorskip("pokerkit")
-    steps = pokerkit.Automation
-    automations = (
-        steps.ANTE_POSTING,
-        steps.BET_COLLECTION,
-        steps.BLIND_OR_STRADDLE_POSTING,
-        steps.HOLE_CARDS_SHOWING_OR_MUCKING,
-        steps.HAND_KILLING,
-        steps.CHIPS_PUSHING,
-        steps.CHIPS_PULLING,
-    )
-    rules, tree = game.rules, game.tree
-    names = [rank + suit for rank in "23456789TJQKA" for suit in "cdhs"]
-    for cards, path, gain in random_hands(game, count, seed):
-        deck = [names[card] for card in cards]
-        board = iter([deck[4:7], deck[7:8], deck[8:9]])
-        table = pokerkit.NoLimitTexasHoldem(automations, True, 0, rules.blinds, max(rules.blinds))
-        state = table((rules.stack, rules.stack), 2)
-        state.deal_hole("".join(deck[2:4]))
-        state.deal_hole("".join(deck[:2]))
-        for node, after in pairwise(path):
-            deal_streets(state, board)
-            assert state.actor_index == 1 - tree.actor[node]
-            assert state.total_pot_amount == tree.chips[node].sum()
-            to_call = state.checking_or_calling_amount
-            assert bool(tree.legal[node, FOLD]) == (to_call > 0)
-            assert bool(tree.legal[node, CALL]) == state.can_check_or_call()
-            before = int(tree.chips[node].max()) - max(state.bets)  # chips of each player from earlier rounds
-            smallest, largest = state.min_completion_betting_or_raising_to_amount, rules.stack
-            if rules.max_raises[0] > 10:  # there is no cap in pokerkit
-                assert bool(tree.legal[node, RAISE]) == (smallest is not None)
-            if tree.legal[node, RAISE]:
-                total = int(tree.chips[tree.child[node, RAISE]].max())
-                assert state.max_completion_betting_or_raising_to_amount == largest - before
-                check_raise(
-                    rules,
-                    int(tree.round[node]),
-                    tree.chips[node].tolist(),
-                    total,
-                    list(range(smallest + before, largest + 1)),
-                )
-            action = int(np.flatnonzero(tree.child[node] == after)[0])
-            if action == FOLD:
-                state.fold()
-            elif action == CALL:
-                state.check_or_call()
-            else:
-                state.complete_bet_or_raise_to(int(tree.chips[after].max()) - before)
-        deal_streets(state, board)
-        assert not state.status
-        assert state.payoffs == [-gain, gain]
+# Games in which players are all-in early, traversed and solved. ----------------------------------------------------------
 
 
-def deal_streets(state: Any, board: Iterator[list[str]]) -> None:
-    """Burn a card that is not looked at, and deal the next street, as long as the hand waits for it."""
-    while state.can_burn_card("??"):
-        state.burn_card("??")
-        state.deal_board("".join(next(board)))
+def test_all_ins_lead_through_every_round_to_a_showdown_on_every_board() -> None:
+    game = PokerGame(ALL_IN)
+    rounds, tree = round_trees(game), game.tree
+    entered = [len(round_.roots) - int((round_.roots < len(round_.nodes)).sum()) for round_ in rounds]
+    all_in = (tree.chips == ALL_IN.stack).all(axis=1)
+    came_from = tree.round[tree.parent]
+    assert entered == [0, int((all_in & (came_from == 0)).sum()), int((all_in & (came_from < 2)).sum())]
+    assert 0 < entered[1] < entered[2]
+    assert [int((round_.leaf_kind == SHOWDOWN).sum()) for round_ in rounds[:2]] == [0, 0]
+    assert int((rounds[2].leaf_kind == SHOWDOWN).sum()) == int((tree.ended == SHOWDOWN).sum())
+    for before, after in pairwise(rounds):
+        assert len(before.round_leaves) == len(after.roots)
 
 
-@pytest.mark.parametrize(("name", "count"), parts(COMPARABLE, 40))
-def test_random_hands_are_those_of_pokerkit(name: str, count: int) -> None:
-    follow_pokerkit(GAMES[name], count, seed=3)
+def test_a_traversal_of_all_boards_has_the_values_of_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deepcfr.boards.public_chance._LATER_BOARDS", 10_000)
+    policy = random_policy(ALL_IN, seed=2)
+    boards, deals = Boards(policy.game, merge=True), AllDeals(policy)
+    settings = SamplingConfig(kind="public-chance", boards=10_000)
+    with Workers(1) as workers:
+        for player in (0, 1):
+            found = traverse_boards(boards, policy.on_board, player, settings, 1, 5, workers)
+            assert found.value == pytest.approx(deals.value(player))
+
+
+def test_full_width_cfr_solves_games_with_all_ins() -> None:
+    for rules in (ALL_IN, replace(ALL_IN, name="no limping", limp=False)):
+        check_game(PokerGame(rules))
+        uniform = exploitability(UniformPolicy(PokerGame(rules))).nash_conv
+        assert exploitability(solved(rules, 30)).nash_conv < 0.03 * uniform

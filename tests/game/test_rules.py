@@ -30,22 +30,7 @@ EXPECTED: dict[str, tuple[object, ...]] = {
     "kuhn": (3, 1, 1, (0,), (1, 1), (0,), (1,), (1,), 1, "antes", "mA/g", "JQK", "c", *LIMIT),
     "leduc": (3, 2, 1, (0, 1), (1, 1), (0, 0), (2, 4), (2, 2), 1, "antes", "mA/g", "JQK", "cd", *LIMIT),
     "fhp": (13, 4, 2, (0, 3), (50, 100), (0, 1), (100, 100), (3, 4), *HOLDEM_UNIT, *LIMIT),
-    "fhp-mini": (
-        5,
-        4,
-        2,
-        (0, 3),
-        (50, 100),
-        (0, 1),
-        (100, 100),
-        (3, 4),
-        100,
-        "big blinds",
-        "mbb/g",
-        "23456",
-        "cdhs",
-        *LIMIT,
-    ),
+    "fhp-mini": (5, 4, 2, (0, 3), (50, 100), (0, 1), (100, 100), (3, 4), *HOLDEM_UNIT[:3], "23456", "cdhs", *LIMIT),
     "hulh": (13, 4, 2, (0, 3, 1, 1), (50, 100), (0, 1, 1, 1), (100, 100, 200, 200), (3, 4, 4, 4), *HOLDEM_UNIT, *LIMIT),
     "fhp-pot": (13, 4, 2, (0, 3), (50, 100), (0, 1), (100, 100), (1, 2), *HOLDEM_UNIT, "pot", 20_000, False),
     "hunl-pot": (
@@ -58,19 +43,6 @@ EXPECTED: dict[str, tuple[object, ...]] = {
 def test_presets_hold_the_published_rules() -> None:
     assert {name: tuple(asdict(rules).values()) for name, rules in PRESETS.items()} == {
         name: (name, *values) for name, values in EXPECTED.items()
-    }
-
-
-def test_sizes_follow_from_the_fields() -> None:
-    sizes = {name: (rules.num_rounds, rules.num_cards) for name, rules in PRESETS.items()}
-    assert sizes == {
-        "kuhn": (1, 3),
-        "leduc": (2, 6),
-        "fhp": (2, 52),
-        "fhp-mini": (2, 20),
-        "hulh": (4, 52),
-        "fhp-pot": (2, 52),
-        "hunl-pot": (4, 52),
     }
 
 
@@ -105,58 +77,41 @@ def test_rules_cannot_be_changed_and_can_be_keys() -> None:
     assert {replace(FHP): 1}[FHP] == 1
 
 
+WHOLE = "must be a whole number"
 PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ({"name": " "}, "name is ' ', but must be a text that is not blank."),
     ({"name": 7}, "name is 7, but must be a text that is not blank."),
-    ({"num_ranks": 14}, "num_ranks is 14, but must be a whole number from 2 to 13."),
-    ({"num_ranks": 1}, "num_ranks is 1, but must be a whole number from 2 to 13."),
-    ({"num_ranks": -3}, "num_ranks is -3, but must be a whole number from 2 to 13."),
-    ({"num_ranks": 13.0}, "num_ranks is 13.0, but must be a whole number from 2 to 13."),
-    ({"num_suits": 0}, "num_suits is 0, but must be a whole number from 1 to 4."),
-    ({"num_suits": 5}, "num_suits is 5, but must be a whole number from 1 to 4."),
-    ({"num_suits": True}, "num_suits is True, but must be a whole number from 1 to 4."),
-    ({"hole_cards": 0}, "hole_cards is 0, but must be a whole number of 1 or more."),
-    ({"hole_cards": True}, "hole_cards is True, but must be a whole number of 1 or more."),
+    ({"num_ranks": 14}, f"num_ranks is 14, but {WHOLE} from 2 to 13."),
+    ({"num_ranks": 1}, f"num_ranks is 1, but {WHOLE} from 2 to 13."),
+    ({"num_ranks": 13.0}, f"num_ranks is 13.0, but {WHOLE} from 2 to 13."),
+    ({"num_suits": 0}, f"num_suits is 0, but {WHOLE} from 1 to 4."),
+    ({"num_suits": True}, f"num_suits is True, but {WHOLE} from 1 to 4."),
+    ({"hole_cards": 0}, f"hole_cards is 0, but {WHOLE} of 1 or more."),
     ({"hole_cards": 25}, "hole_cards and board_cards together deal 53 cards, but the deck has only 52."),
     ({"board_cards": [0, 3]}, "board_cards is [0, 3], but must be a tuple of whole numbers."),
-    ({"board_cards": (0, -1)}, "board_cards holds -1 in round 2, but every entry must be a whole number of 0 or more."),
-    ({"blinds": (-50, 100)}, "blinds holds -50, but every entry must be a whole number of 0 or more."),
+    ({"board_cards": (0, -1)}, f"board_cards holds -1 in round 2, but every entry {WHOLE} of 0 or more."),
+    ({"blinds": (-50, 100)}, f"blinds holds -50, but every entry {WHOLE} of 0 or more."),
     ({"blinds": (0, 0)}, "blinds holds only zeros, but at least one player must put in chips before the first card."),
     ({"blinds": (50, 100, 0)}, "blinds has 3 entries, but must have 2, one for each player."),
-    ({"first_player": (0, 2)}, "first_player holds 2 in round 2, but every entry must be a whole number from 0 to 1."),
-    (
-        {"first_player": (0, False)},
-        "first_player holds False in round 2, but every entry must be a whole number from 0 to 1.",
-    ),
+    ({"first_player": (0, False)}, f"first_player holds False in round 2, but every entry {WHOLE} from 0 to 1."),
     ({"first_player": (1, 0)}, "first_player holds 1 in round 1, but player 0 must act first in that round."),
     ({"first_player": (0,)}, "first_player has 1 entries, but board_cards has 2, one for each round."),
-    ({"raise_size": (100, 0)}, "raise_size holds 0 in round 2, but every entry must be a whole number of 1 or more."),
-    (
-        {"raise_size": ("x", 100)},
-        "raise_size holds 'x' in round 1, but every entry must be a whole number of 1 or more.",
-    ),
-    ({"raise_size": (100,) * 3}, "raise_size has 3 entries, but board_cards has 2, one for each round."),
+    ({"raise_size": ("x", 100)}, f"raise_size holds 'x' in round 1, but every entry {WHOLE} of 1 or more."),
     (
         {"raise_size": (1, 2**30)},
         "raise_size and max_raises let a player put in 4294967399 chips, but 2147483647 are the most allowed.",
     ),
-    ({"max_raises": (-1, 4)}, "max_raises holds -1 in round 1, but every entry must be a whole number of 0 or more."),
+    ({"max_raises": (-1, 4)}, f"max_raises holds -1 in round 1, but every entry {WHOLE} of 0 or more."),
     ({"max_raises": (3,)}, "max_raises has 1 entries, but board_cards has 2, one for each round."),
-    ({"unit_chips": 0}, "unit_chips is 0, but must be a whole number of 1 or more."),
-    ({"unit": "dollars"}, "unit is 'dollars', but must be one of 'big blinds', 'antes'."),
+    ({"unit_chips": 0}, f"unit_chips is 0, but {WHOLE} of 1 or more."),
     ({"unit": ["antes"]}, "unit is ['antes'], but must be one of 'big blinds', 'antes'."),
     ({"milli_unit": "mA/g"}, "milli_unit is 'mA/g', but must be 'mbb/g' if unit is 'big blinds'."),
     ({"betting": "spread"}, "betting is 'spread', but must be one of 'limit', 'pot', 'no-limit'."),
-    ({"betting": ["pot"]}, "betting is ['pot'], but must be one of 'limit', 'pot', 'no-limit'."),
     ({"stack": 500}, "stack is 500, but must be 0 in limit betting, where nobody runs out of chips."),
-    ({"stack": -1}, "stack is -1, but must be a whole number from 0 to 2147483647."),
+    ({"stack": -1}, f"stack is -1, but {WHOLE} from 0 to 2147483647."),
     ({"limp": 0}, "limp is 0, but must be True or False."),
-    (
-        {"betting": "pot", "stack": 100},
-        "stack is 100, but must be more than the larger blind, which is 100.",
-    ),
-    ({"betting": "pot"}, "stack is 0, but must be more than the larger blind, which is 100."),
-    ({"betting": "pot", "stack": 2**31}, "stack is 2147483648, but must be a whole number from 0 to 2147483647."),
+    ({"betting": "pot", "stack": 100}, "stack is 100, but must be more than the larger blind, which is 100."),
+    ({"betting": "pot", "stack": 2**31}, f"stack is 2147483648, but {WHOLE} from 0 to 2147483647."),
     (
         {"limp": False, "blinds": (100, 100)},
         "limp is False, but the blinds 100 and 100 leave the first player no call.",
@@ -187,15 +142,10 @@ def test_a_game_without_rounds_is_refused() -> None:
 
 
 def test_all_problems_are_reported_together() -> None:
-    found = problems_of(num_suits=9, blinds=(0, 0), raise_size=(0, -2), max_raises=(1,), unit_chips=-1)
-    assert set(found) == {
-        "num_suits is 9, but must be a whole number from 1 to 4.",
-        "unit_chips is -1, but must be a whole number of 1 or more.",
-        "raise_size holds 0 in round 1, but every entry must be a whole number of 1 or more.",
-        "raise_size holds -2 in round 2, but every entry must be a whole number of 1 or more.",
-        "max_raises has 1 entries, but board_cards has 2, one for each round.",
-        "blinds holds only zeros, but at least one player must put in chips before the first card.",
-    }
+    found = problems_of(num_suits=9, raise_size=(0, -2), unit_chips=-1)
+    assert {problem.partition(",")[0] for problem in found} == {
+        "num_suits is 9", "raise_size holds 0 in round 1", "raise_size holds -2 in round 2", "unit_chips is -1",
+    }  # fmt: skip
 
 
 def test_the_whole_deck_may_be_dealt_and_not_one_card_more() -> None:

@@ -35,15 +35,7 @@ Hand = tuple[int, ...]
 Table = dict[tuple[Hand, Hand], npt.NDArray[np.float64]]  # [4] for a hand and a board
 
 # groups, ranks, suits: two cards with runouts; all at once; one card; no board; one suit; too few cards for an opponent
-DECKS = [
-    ((2, 1, 1), 3, 3),
-    ((2, 3), 4, 2),
-    ((1, 1), 3, 2),
-    ((1, 2, 1), 3, 3),
-    ((1,), 3, 1),
-    ((2, 1), 6, 1),
-    ((2, 1), 2, 2),
-]
+DECKS = [((2, 1, 1), 4, 2), ((2, 3), 4, 2), ((1, 1), 3, 2), ((1,), 3, 1), ((2, 1), 6, 1), ((2, 1), 2, 2)]
 
 
 def looked_up(groups: tuple[int, ...], ranks: int, suits: int, cards: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -104,62 +96,35 @@ def test_small_decks_equal_brute_force_on_every_board(groups: tuple[int, ...], r
         found = looked_up(groups, ranks, suits, [hand + board for hand, board in there])
         exact = np.array([right[situation] for situation in there])
         np.testing.assert_allclose(found, exact, rtol=0, atol=0.51 * STEP * (1 + size - seen))
-
-
-@pytest.mark.parametrize("groups, ranks, suits", DECKS)
-def test_the_spread_is_the_mean_of_the_hats_over_full_boards(groups: tuple[int, ...], ranks: int, suits: int) -> None:
-    hands, size, deck = list(combinations(range(ranks * suits), groups[0])), sum(groups[1:]), range(ranks * suits)
+    # the spread is the mean of the hats over full boards
     centre = torch.arange(SPREAD, dtype=torch.float32)
-    found: dict[tuple[Hand, Hand], list[torch.Tensor]] = {}
-    for board in combinations(deck, size):
-        for hand in hands:
-            if not set(hand) & set(board):
-                percentile = full_board(hand, board, [set(hands)], ranks, suits)[0]
-                up = hats(torch.tensor(percentile, dtype=torch.float32), centre)
-                for seen in range(size + 1):
-                    for part in combinations(board, seen):
-                        found.setdefault((hand, part), []).append(up)
-    cards = np.full((len(found), sum(groups)), NO_CARD, np.uint8)
-    for row, (hand, board) in zip(cards, found, strict=True):
+    hats_of: dict[tuple[Hand, Hand], list[torch.Tensor]] = {}
+    for (hand, board), strength in right.items():
+        if len(board) == size:
+            up = hats(torch.tensor(strength[0], dtype=torch.float32), centre)
+            for seen in range(size + 1):
+                for part in combinations(board, seen):
+                    hats_of.setdefault((hand, part), []).append(up)
+    cards = np.full((len(hats_of), sum(groups)), NO_CARD, np.uint8)
+    for row, (hand, board) in zip(cards, hats_of, strict=True):
         row[: len(hand) + len(board)] = hand + board
     tables = strength_tables(groups, ranks, suits, spread=True)
     looked = HandStrengths(tables).with_spread(torch.from_numpy(cards))
     assert torch.equal(looked[:, : len(STRENGTHS)], HandStrengths(tables)(torch.from_numpy(cards)))
-    exact = torch.stack([torch.stack(ups).mean(0) for ups in found.values()])
+    exact = torch.stack([torch.stack(ups).mean(0) for ups in hats_of.values()])
     # near the ends one unit of the table's percentile moves a hat by the square root of it
     torch.testing.assert_close(looked[:, len(STRENGTHS) :], exact, rtol=0, atol=0.01)
     torch.testing.assert_close(looked[:, len(STRENGTHS) :].sum(1), torch.ones(len(cards)), rtol=0, atol=1e-3)
 
 
-def test_the_whole_deck_equals_brute_force_on_random_boards() -> None:
-    draw = np.random.default_rng(1)
-    rows = [tuple(map(int, draw.permutation(52)[:5])) for _ in range(40)]
-    everyone = set(combinations(range(52), 2))
-    found = looked_up((2, 3), 13, 4, rows)
-    for row, strength in zip(rows, found, strict=True):
-        percentile, ties = full_board(row[:2], row[2:], [everyone], 13, 4)
-        assert strength[[0, 3]] == pytest.approx([percentile, ties], abs=0.51 * STEP)
-
-
 def test_flop_holdem_has_the_strengths_that_abstractions_use() -> None:
     full = showdowns(FHP, Workers(1))
-    for round_, classes, error in ((1, np.arange(7, 1755, 97), 0.51 * STEP), (STARTING, np.arange(1), 2.1 * STEP)):
+    for round_, classes, error in ((1, np.arange(7, 1755, 397), 0.51 * STEP), (STARTING, np.arange(1), 2.1 * STEP)):
         hands = hands_on(FHP, round_, classes)
         boards = full.index.boards[hands.board] if round_ == 1 else np.empty((len(hands), 0), np.uint8)
         cards = np.concatenate([all_hands(52, 2)[hands.hand], boards], axis=1)
         ehs = strength_features(full, round_, hands).ehs
         np.testing.assert_allclose(looked_up((2, 3), 13, 4, cards)[:, 0], ehs, rtol=0, atol=error)
-
-
-def test_known_hands_of_flop_holdem() -> None:
-    royal, broadway, steel = [51, 47, 43, 39, 35], [51, 44, 43, 39, 35], [50, 46, 43, 39, 35]
-    found = looked_up((2, 3), 13, 4, [royal, broadway, steel])
-    assert found[0].tolist() == [1, 1, 1, 0]
-    aces, worst = looked_up((2, 3), 13, 4, [[51, 50], [1, 4]])
-    assert (aces[:3] > 0.94).all()
-    assert (worst[:3] < 0.3).all()
-    assert worst[0] > worst[1] > worst[2]  # against better hands a hand is worth less
-    assert aces[0] == looked_up((2, 3), 13, 4, [list(pair) for pair in combinations(range(52), 2)])[:, 0].max()
 
 
 @pytest.mark.parametrize("groups, ranks, suits", [((2, 3), 13, 4), ((2, 1, 1), 5, 3)])
@@ -198,18 +163,16 @@ def test_every_entry_of_a_table_is_told_in_advance_and_tables_are_shared() -> No
     assert strength_tables((2, 3), 4, 3) is strength_tables((2, 3), 4, 3)
 
 
-def test_holdem_is_affordable_and_larger_tables_are_refused_with_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_no_table_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert table_bytes((2, 3, 1, 1), 13, 4) < strength_module.MOST_BYTES
     monkeypatch.setattr(strength_module, "MOST_BYTES", 20_000_000)
-    with pytest.raises(ConfigError, match=r"needs a table of 21 MB in this game, and at most 20 MB are allowed\."):
-        strength_tables((2, 3), 13, 4)
-
-
-def test_games_without_such_hands_are_refused() -> None:
-    with pytest.raises(ConfigError, match="needs a game with cards"):
-        strength_tables((), 0, 0)
-    with pytest.raises(ConfigError, match="hands of one or two cards, but this game deals 4"):
-        strength_tables((4, 3), 13, 4)
+    for deck, sentence in (
+        (((2, 3), 13, 4), r"needs a table of 21 MB in this game, and at most 20 MB are allowed\."),
+        (((), 0, 0), "needs a game with cards"),
+        (((4, 3), 13, 4), "hands of one or two cards, but this game deals 4"),
+    ):
+        with pytest.raises(ConfigError, match=sentence):
+            strength_tables(*deck)
 
 
 def test_a_large_table_is_made_once_and_kept_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
