@@ -1,7 +1,5 @@
 """Buckets: lossless ones are the classes under renaming of suits, whatever the suits and the order of cards."""
 
-from itertools import combinations
-
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -50,7 +48,7 @@ def test_lossless_buckets_of_a_game_with_runouts(small: PokerRules) -> None:
 
 
 def test_lossless_buckets_tell_apart_what_canonical_cards_tell_apart(flop_holdem: Abstraction) -> None:
-    cards = deals(200_000, 52, 5)
+    cards = deals(50_000, 52, 5)
     buckets = flop_holdem.buckets(1, cards[:, :2], cards[:, 2:])
     forms = pack_cards(canonical_cards(cards, (2, 3), 4))
     pairs = len(np.unique(np.stack([buckets, forms]), axis=1).T)
@@ -69,7 +67,7 @@ def test_later_rounds_forget_when_a_card_came(small: PokerRules) -> None:
 @pytest.mark.parametrize("round_", [0, 1])
 def test_buckets_do_not_depend_on_suits_or_order(flop_holdem: Abstraction, round_: int) -> None:
     seen = 3 * round_
-    cards = deals(5_000, 52, 2 + seen, seed=round_)
+    cards = deals(1_000, 52, 2 + seen, seed=round_)
     expected = flop_holdem.buckets(round_, cards[:, :2], cards[:, 2:])
     for renaming in suit_permutations(13, 4):
         renamed = renaming[cards]
@@ -84,18 +82,6 @@ def test_a_bucket_is_the_table_entry_of_the_representative(small: PokerRules) ->
         live = ~np.isin(holes, board).any(axis=1)
         boards = np.tile(board, (int(live.sum()), 1))
         assert np.array_equal(abstraction.buckets(1, holes[live], boards), abstraction.tables[1][c, live])
-
-
-def test_one_hole_card() -> None:
-    abstraction = lossless(PRESETS["leduc"])
-    cards = np.array(list(combinations(range(6), 2)), np.uint8)
-    buckets = abstraction.buckets(1, cards[:, :1], cards[:, 1:])
-    forms = pack_cards(canonical_cards(cards, (1, 1), 2))
-    assert len(np.unique(np.stack([buckets, forms]), axis=1).T) == len(np.unique(forms))
-
-
-def test_no_rows_give_no_buckets(flop_holdem: Abstraction) -> None:
-    assert flop_holdem.buckets(1, np.zeros((0, 2), np.uint8), np.zeros((0, 3), np.uint8)).shape == (0,)
 
 
 def test_a_lossless_abstraction_of_texas_holdem_is_refused() -> None:

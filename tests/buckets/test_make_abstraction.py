@@ -18,7 +18,7 @@ from deepcfr.buckets.features import (
 from deepcfr.buckets.make import bucket_counts, feature_kind, make_abstraction, opponent_clusters
 from deepcfr.core.errors import ConfigError, GameError
 from deepcfr.core.parallel import Workers
-from deepcfr.game.cards import all_hands, suit_permutations
+from deepcfr.game.cards import all_hands
 from deepcfr.game.rules import PRESETS, PokerRules
 
 
@@ -49,35 +49,16 @@ def test_every_hand_has_a_bucket_and_every_bucket_a_hand(small: PokerRules, full
         assert means == sorted(means)
 
 
-def test_buckets_do_not_depend_on_suits(small: PokerRules) -> None:
-    abstraction = make_abstraction(small, (5, 20, 12), 0)
-    cards = np.random.default_rng(0).random((5_000, 12)).argsort(axis=1)[:, :5].astype(np.uint8)
-    for renaming in suit_permutations(4, 3):
-        for round_, seen in enumerate((0, 2, 3)):
-            boards = cards[:, 2 : 2 + seen]
-            assert np.array_equal(
-                abstraction.buckets(round_, renaming[cards[:, :2]], renaming[boards]),
-                abstraction.buckets(round_, cards[:, :2], boards),
-            )
-
-
 def test_the_seed_decides_and_threads_do_not(small: PokerRules) -> None:
-    first = make_abstraction(small, (30,), 0)
+    said: list[str] = []
+    first = make_abstraction(small, (30,), 0, say=said.append)
+    assert said[0] == "up to 0.3 GB of memory, 0.0 MB of tables, about a minute or less on 1 thread"
+    assert [line.split(":")[0] for line in said[1:]] == ["round 1", "round 2", "round 3"]
     again = make_abstraction(small, (30,), 0, threads=2)
     other = make_abstraction(small, (30,), 1)
     for a, b in zip(first.tables, again.tables, strict=True):
         assert np.array_equal(a, b)
     assert any(not np.array_equal(a, b) for a, b in zip(first.tables, other.tables, strict=True))
-
-
-def test_hands_in_a_bucket_are_alike(small: PokerRules, full: Showdowns) -> None:
-    hands = hands_on(small, 2, np.arange(len(round_boards(small, 2))))
-    ehs = strength_features(full, 2, hands).ehs
-    label = make_abstraction(small, (24,), 0).tables[2][hands.board, hands.hand].astype(np.int64)
-    weight = np.bincount(label, hands.weight)
-    mean = np.bincount(label, hands.weight * ehs) / weight
-    within = np.average((ehs - mean[label]) ** 2, weights=hands.weight)
-    assert within < 0.05 * np.average((ehs - 0.5) ** 2, weights=hands.weight)
 
 
 def test_a_single_number_leaves_rounds_without_a_board_lossless(small: PokerRules) -> None:
@@ -87,6 +68,7 @@ def test_a_single_number_leaves_rounds_without_a_board_lossless(small: PokerRule
     assert abstraction.counts == (starting, 7, 7)
     assert np.array_equal(abstraction.tables[0], lossless(small).tables[0])
     assert bucket_counts(PRESETS["kuhn"], (2,)) == (2,)
+    assert [feature_kind(PRESETS["hulh"], round_) for round_ in range(4)] == ["histogram"] * 3 + ["ochs"]
 
 
 def test_as_many_buckets_as_hands_are_lossless_and_need_no_clustering(
@@ -99,24 +81,18 @@ def test_as_many_buckets_as_hands_are_lossless_and_need_no_clustering(
         assert np.array_equal(a, b)
 
 
-@pytest.mark.parametrize("count", [0, -1, 1_286_793])
+@pytest.mark.parametrize("count", [0, 1_286_793])
 def test_numbers_out_of_range_are_refused_with_the_figure(count: int) -> None:
     with pytest.raises(ConfigError, match=f"Round 2 of fhp was given {count:,} buckets, but must have 1 to 1,286,792"):
         make_abstraction(PRESETS["fhp"], (169, count), 0)
 
 
-def test_every_number_out_of_range_is_named(small: PokerRules) -> None:
+def test_numbers_that_do_not_fit_the_game_are_refused(small: PokerRules) -> None:
     with pytest.raises(ConfigError) as caught:
         make_abstraction(small, (0, 5, 10_000), 0)
-    assert [problem.split()[1] for problem in caught.value.problems] == ["1", "3"]
-
-
-def test_a_wrong_number_of_numbers_is_refused(small: PokerRules) -> None:
+    assert [problem.split()[1] for problem in caught.value.problems] == ["1", "3"]  # every round is named
     with pytest.raises(ConfigError, match="small has 3 rounds, but 2 numbers of buckets were given"):
         make_abstraction(small, (5, 5), 0)
-
-
-def test_three_hole_cards_are_refused(small: PokerRules) -> None:
     with pytest.raises(GameError, match="one or two hole cards"):
         make_abstraction(replace(small, hole_cards=3), (5,), 0)
 
@@ -138,18 +114,6 @@ def test_fewer_buckets_than_asked_for_are_said_and_none_is_empty() -> None:
     assert distinct < 14
     assert f"round 2: {distinct} buckets for 15 hands, {14 - distinct} fewer than asked for" in said[-1]
     assert np.array_equal(np.unique(abstraction.tables[1]), [*range(distinct), 255])
-
-
-def test_estimates_are_said_before_the_work(small: PokerRules) -> None:
-    said: list[str] = []
-    make_abstraction(small, (5,), 0, say=said.append)
-    assert said[0] == "up to 0.3 GB of memory, 0.0 MB of tables, about a minute or less on 1 thread"
-    assert [line.split(":")[0] for line in said[1:]] == ["round 1", "round 2", "round 3"]
-
-
-def test_features_are_histograms_where_there_are_runouts() -> None:
-    assert [feature_kind(PRESETS["hulh"], round_) for round_ in range(4)] == ["histogram"] * 3 + ["ochs"]
-    assert [feature_kind(PRESETS["fhp"], round_) for round_ in range(2)] == ["histogram", "ochs"]
 
 
 def test_clusters_of_opposing_hands_share_suits_and_ascend_in_strength(small: PokerRules, full: Showdowns) -> None:

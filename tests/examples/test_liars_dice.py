@@ -46,11 +46,11 @@ def acted(game: LiarsDice) -> list[int]:
     return [node for node in range(1, 2 << game.num_bids) if node != 1 << game.num_bids]
 
 
-@pytest.mark.parametrize("name", [*SMALL, LARGE, "liars_dice(numdice=2,dice_sides=3,bidding_rule=reset-quantity)"])
+@pytest.mark.parametrize("name", [LARGE, "liars_dice(numdice=2,dice_sides=3,bidding_rule=reset-quantity)"])
 def test_random_games_go_as_openspiels(name: str) -> None:
     game, chance = LiarsDice(name), random.Random(0)
     check_game(game)
-    deals = game.deal(60, key(0, "dice"))
+    deals = game.deal(40, key(0, "dice"))
     for row in range(len(deals)):
         state, at = game.spiel_game.new_initial_state(), torch.tensor([row])
         node = game.start(deals)[at]
@@ -71,11 +71,6 @@ def test_random_games_go_as_openspiels(name: str) -> None:
         assert game.payoff(node, at, deals).item() == state.returns()[0]
 
 
-def test_a_position_is_seen_as_the_set_of_its_bids() -> None:
-    game = LiarsDice(SMALL[0])
-    assert torch.nonzero(game.encoding.node_features[0b100100])[:, 0].tolist() == [2, 5]
-
-
 def test_rolls_are_as_likely_as_they_should_be() -> None:
     game = LiarsDice("liars_dice(numdice=2,dice_sides=3)")
     assert game.hands.tolist() == [[0, 0], [0, 1], [0, 2], [1, 1], [1, 2], [2, 2]]
@@ -86,11 +81,6 @@ def test_rolls_are_as_likely_as_they_should_be() -> None:
     np.add.at(pairs, (hand[:, 0], hand[:, 1]), 1 / count)
     expected = game.chance[:, None] * game.chance
     assert (np.abs(pairs - expected) < 5 * np.sqrt(expected / count)).all()
-
-
-def test_too_many_bids_are_refused() -> None:
-    with pytest.raises(GameError, match=r"'liars_dice\(numdice=3\)' has 36 bids, and at most 22 are supported\."):
-        LiarsDice("liars_dice(numdice=3)")
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -147,12 +137,6 @@ def test_an_average_that_is_never_reached_is_plain() -> None:
     assert average.probabilities(Infosets(torch.tensor([0b110]), torch.tensor([[0]], dtype=torch.uint8)))[0, -1] == 1
 
 
-def test_weights_without_a_positive_one_are_uniform() -> None:
-    game = LiarsDice(SMALL[0])
-    table = match_weights(np.full((2 << game.num_bids, len(game.hands)), -1.0))
-    np.testing.assert_allclose(table[acted(game)], table_of(UniformPolicy(game))[acted(game)], rtol=1e-6)
-
-
 def test_policies_of_two_games_of_the_class_are_added_up_if_it_is_the_same_one() -> None:
     first, second = LiarsDice(SMALL[0]), LiarsDice(SMALL[0])
     both = ensemble([UniformPolicy(first), UniformPolicy(second)], "sum")
@@ -174,6 +158,8 @@ def test_openspiels_states_are_answered_and_those_of_other_games_refused() -> No
     assert policy.action_probabilities(state) == pytest.approx(dict.fromkeys(range(12), 1 / 12))
     with pytest.raises(GameError, match="Player 1 is not to act"):
         policy.action_probabilities(state, 1)
+    with pytest.raises(GameError, match=r"'liars_dice\(numdice=3\)' has 36 bids, and at most 22 are supported\."):
+        LiarsDice("liars_dice(numdice=3)")
     foreign = load_openspiel_game("kuhn_poker").spiel_game.new_initial_state()
     with pytest.raises(GameError, match="The state is one of kuhn_poker"):
         policy.action_probabilities(foreign)
@@ -187,7 +173,7 @@ def solved(algorithm: str, iterations: int, made: type[LiarsDiceCFR] | type[Tree
     return solver  # type: ignore[return-value]
 
 
-@pytest.mark.parametrize("algorithm", ["cfr", "cfr+", "dcfr", "pcfr+"])
+@pytest.mark.parametrize("algorithm", ["cfr+", "dcfr", "pcfr+"])
 def test_strategies_are_those_of_the_listed_game(algorithm: str) -> None:
     # the tables are in single precision, which decides ties in another way after some more iterations
     ours, theirs = solved(algorithm, 12), solved(algorithm, 12, TreeCFR)

@@ -1,6 +1,5 @@
 """Phantom tic-tac-toe by pairs of sequences: OpenSpiel's rules, and the values of smaller games as lists of histories."""
 
-import logging
 import random
 from functools import cache
 from pathlib import Path
@@ -55,17 +54,6 @@ def random_policy(rules: BlindHex, seed: int) -> PhantomTable:
     return PhantomTable(game, (weights / weights.sum(1, keepdims=True)).astype(np.float32))
 
 
-@pytest.mark.parametrize("rules", SMALL)
-def test_infosets_are_those_of_the_listed_game(rules: BlindHex) -> None:
-    assert game_of(rules).num_infosets == listed_of(rules).explicit.num_infosets
-
-
-def test_the_work_is_said_before_it_begins(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "deepcfr"):
-        game = PhantomTicTacToe(SMALL[0])
-    assert caplog.messages == [f"listing the infosets of {game.name}, which takes half a minute for nine cells"]
-
-
 def test_phantom_tic_tac_toe_has_the_published_number_of_infosets() -> None:
     game = game_of(LARGE)
     assert game.num_infosets == 5_990_669  # 5.99 million in the literature
@@ -74,10 +62,12 @@ def test_phantom_tic_tac_toe_has_the_published_number_of_infosets() -> None:
 
 @pytest.mark.parametrize("rules", [*SMALL, LARGE])
 def test_random_games_go_as_openspiels(rules: BlindHex | str) -> None:
+    if isinstance(rules, BlindHex):
+        assert game_of(rules).num_infosets == listed_of(rules).explicit.num_infosets
     game, chance = game_of(rules), random.Random(0)
     names: dict[str, int] = {}
     infosets: dict[int, str] = {}
-    deals, fails = game.deal(150, 0), 0
+    deals, fails = game.deal(60, 0), 0
     for row in range(len(deals)):
         state, at = game.spiel_game.new_initial_state(), torch.tensor([row])
         node = game.start(deals)[at]
@@ -99,7 +89,7 @@ def test_random_games_go_as_openspiels(rules: BlindHex | str) -> None:
         assert game.actor[node].item() == TERMINAL
         assert not game.legal[node].any()
         assert game.payoff(node, at, deals).item() == state.returns()[0]
-    assert fails > 20
+    assert fails > 10
 
 
 def test_a_player_sees_its_marks_those_that_it_found_and_when_it_tried() -> None:
@@ -117,9 +107,11 @@ def test_a_player_sees_its_marks_those_that_it_found_and_when_it_tried() -> None
 def test_games_where_a_try_costs_a_turn_or_shows_more_are_refused(version: str) -> None:
     with pytest.raises(GameError, match="A failed try must cost no turn and show nothing else, but 'phantom_ttt"):
         PhantomTicTacToe(f"phantom_ttt({version})")
+    with pytest.raises(ConfigError, match=r"Tabular solvers need a list of histories, and 'blind .*' has too many"):
+        build_solver(game_of(SMALL[0]), tabular(game="blind"))
 
 
-@pytest.mark.parametrize(("rules", "threads"), [(SMALL[0], 1), (SMALL[1], 2)])
+@pytest.mark.parametrize(("rules", "threads"), [(SMALL[0], 2)])
 def test_values_matches_and_averages_are_those_of_the_listed_game(rules: BlindHex, threads: int) -> None:
     first, second, parts = random_policy(rules, 0), random_policy(rules, 1), []
     on_list = [on_histories(listed_of(rules), policy) for policy in (first, second)]
@@ -175,8 +167,3 @@ def test_it_is_learned_measured_and_matched_by_the_command_line(tmp_path: Path) 
     assert match["hands"] == 0
     refused = problem(deepcfr("train", game, "--solver", "dream", "--out", tmp_path / "dream"))
     assert refused.startswith("Values of histories need a list of all nodes, and 'dark_hex(")
-
-
-def test_tables_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"Tabular solvers need a list of histories, and 'blind .*' has too many"):
-        build_solver(game_of(SMALL[0]), tabular(game="blind"))
