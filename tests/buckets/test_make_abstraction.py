@@ -61,6 +61,15 @@ def test_the_seed_decides_and_threads_do_not(small: PokerRules) -> None:
     assert any(not np.array_equal(a, b) for a, b in zip(first.tables, other.tables, strict=True))
 
 
+def test_hands_in_a_bucket_are_alike(small: PokerRules, full: Showdowns) -> None:
+    hands = hands_on(small, 2, np.arange(len(round_boards(small, 2))))
+    ehs = strength_features(full, 2, hands).ehs
+    label = make_abstraction(small, (24,), 0).tables[2][hands.board, hands.hand].astype(np.int64)
+    mean = np.bincount(label, hands.weight * ehs) / np.bincount(label, hands.weight)
+    within = np.average((ehs - mean[label]) ** 2, weights=hands.weight)
+    assert within < 0.05 * np.average((ehs - 0.5) ** 2, weights=hands.weight)
+
+
 def test_a_single_number_leaves_rounds_without_a_board_lossless(small: PokerRules) -> None:
     starting = round_classes(small, 0)
     assert bucket_counts(small, (7,)) == (starting, 7, 7)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from deepcfr.buckets import texture as t
+from deepcfr.buckets.buckets import round_classes
 from deepcfr.buckets.texture import TextureBuckets
 from deepcfr.core.errors import GameError
-from deepcfr.game.cards import parse_card, suit_permutations
+from deepcfr.game.cards import all_hands, parse_card, suit_permutations
 from deepcfr.game.presets import load_game
 from deepcfr.game.rules import PRESETS, PokerRules
 from deepcfr.measure.exploitability import exploitability
@@ -37,6 +38,8 @@ def deals(rules: PokerRules, count: int, seed: int) -> np.ndarray:
 @DECKS
 def test_every_hand_has_a_bucket_whatever_its_suits_and_order(rules: PokerRules) -> None:
     texture, cards = TextureBuckets(rules), deals(rules, 2_000, 1)
+    holes = all_hands(rules.num_cards, 2)  # are told apart without loss
+    assert len(np.unique(texture.buckets(0, holes, np.zeros((len(holes), 0), np.uint8)))) == round_classes(rules, 0)
     draw = np.random.default_rng(2)
     renamings = suit_permutations(rules.num_ranks, rules.num_suits)
     chosen = renamings[draw.integers(len(renamings), size=len(cards))]

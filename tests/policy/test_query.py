@@ -273,10 +273,3 @@ def test_garbage_raises_only_config_errors_of_one_sentence(name: str, text: str)
     else:
         assert GAMES[name, "canonical"].tree.actor[node_of(situation)] == situation.state.actor
         assert parse(name, situation.text) == situation
-
-
-@pytest.mark.parametrize(
-    "text", ["A♠ K♦ / r / Q♠ 7♥ 2♣", "[As Kd] / r / [Qs,7h,2c]", "AS,KD / r / qs7h2c", "as kd / r / Qs; 7h; 2c"]
-)
-def test_cards_are_read_as_people_write_them(text: str) -> None:
-    assert parse("fhp", text).text == parse("fhp", "As Kd / r / Qs 7h 2c").text

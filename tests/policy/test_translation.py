@@ -2,7 +2,6 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -47,21 +46,6 @@ from deepcfr.policy.translation import Translation, harmonic, real_rules
 GAME = ImplicitPoker(BET_SIZE_GAMES["hunl-ladder"])
 UNIFORM = scripted_policy("uniform", GAME)
 RULES = real_rules(UNIFORM)
-
-
-class Always(UniformPolicy):
-    """Plays one action where it is legal, and else calls."""
-
-    def __init__(self, game: Any, action: int) -> None:
-        super().__init__(game)
-        self.action = action
-
-    def probabilities(self, infosets: Any) -> Any:
-        legal = self.game.encoding.legal[infosets.node.long()]
-        chosen = (legal[:, self.action]).long() * self.action + (~legal[:, self.action]).long() * CALL
-        found = legal.double() * 0
-        found[range(len(found)), chosen] = 1
-        return found
 
 
 def shadow(actions: list[int], player: int = 0, hand: int = 0, policy: Policy = UNIFORM, seed: int = 0) -> PublicState:
@@ -215,7 +199,7 @@ def test_answers_depend_on_the_seed_the_hand_and_the_state_alone() -> None:
 @pytest.mark.parametrize("share", [1, 2])
 def test_own_sizes_are_shares_of_the_real_pot(share: int) -> None:
     game = load_game("hunl-pot")
-    agent = ProtocolAgent(policy := Always(game, RAISE), 0, real_rules(policy))
+    agent = ProtocolAgent(policy := scripted_policy("raise", game), 0, real_rules(policy))
     pot = 2 * 250 * share
     state = parse_match_state(f"MATCHSTATE:0:0:r{250 * share}c/:AsKd|/8c8dJs")
     assert agent.answer(state) == Move("r", 250 * share + pot)
