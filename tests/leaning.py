@@ -8,7 +8,7 @@ from deepcfr.policy.base import Policy
 
 
 class Leaning(Policy):
-    """Acts by the numbers of its cards."""
+    """Acts by the numbers of its cards and node."""
 
     kind = "leaning"
 
@@ -16,7 +16,8 @@ class Leaning(Policy):
         self.game = game
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
-        weights = 1 + torch.stack([(infosets.cards.long() * (action + 3)).sum(1) % 7 for action in range(3)], 1)
-        legal = torch.from_numpy(self.game.tree.legal)[infosets.node.long()]
+        nodes, seen = infosets.node.long(), infosets.cards.long() * torch.arange(3, 3 + infosets.cards.shape[1])
+        weights = 1 + torch.stack([(seen.sum(1) * (action + 1) + action * nodes) % 7 for action in range(3)], 1)
+        legal = self.game.encoding.legal[nodes]
         chosen = torch.where(legal, weights, 0).double()
         return chosen / chosen.sum(1, keepdim=True)

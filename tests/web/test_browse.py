@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from command_line import deepcfr
 from deepcfr import __version__
 from deepcfr.config import NetworkConfig
 from deepcfr.core.errors import ConfigError
@@ -21,11 +22,12 @@ from deepcfr.game.rules import PRESETS
 from deepcfr.network.networks import build_network
 from deepcfr.policy.base import UniformPolicy
 from deepcfr.policy.network import RegretMatchingPolicy
-from deepcfr.policy.query import hand_strategy, query
+from deepcfr.policy.query import hand_strategy
 from deepcfr.web.browse import LEAST_OPACITY, crumbs, deck, detail, difference, grid, opacity
 from deepcfr.web.play_view import action_kinds, bars, card_face, percent, signed
 from deepcfr.web.ranges import (
     Position,
+    Range,
     address,
     grid_labels,
     range_at,
@@ -35,6 +37,7 @@ from deepcfr.web.ranges import (
     seat_name,
 )
 from deepcfr.web.site import Advantages, RequestError, shorten
+from leaning import Leaning
 from web_site import agent, client, model
 
 LEDUC = PokerGame(PRESETS["leduc"])
@@ -52,39 +55,37 @@ def test_positions_are_read_and_written() -> None:
     position = read_position(MINI, "rc/c", "4h3c2s")
     assert (position.betting, position.board_text, position.round_name) == ("rc/c", "4h3c2s", "flop")
     assert (position.state.actor, position.state.pot, position.state.to_call, position.missing) == (0, 4.0, 0.0, 0)
-    assert [position.name(action) for action in position.state.legal()] == ["check", "bet 1"]
     parts = urlsplit(address("a", position, cell="AKs", other="b"))
     assert parts.path == "/strategy/a"
     assert parse_qs(parts.query) == {"betting": ["rc/c"], "board": ["4h3c2s"], "cell": ["AKs"], "with": ["b"]}
     assert address("a", read_position(MINI, "", "")) == "/strategy/a"
+    assert read_position(LEDUC, "crc", "[k♦]") == read_position(LEDUC, "crc/", "Kd")  # a round may be over
+    assert read_position(LEDUC, "crc/", "Q").board_text in ("Qc", "Qd")
 
 
-def test_seats_have_the_names_of_spots_where_blinds_differ() -> None:
-    assert [seat_name(game.rules, player) for game in (MINI, LEDUC) for player in (0, 1)] == [
-        "dealer", "big blind", "Player 0", "Player 1",
-    ]  # fmt: skip
-
-
-def test_sizes_are_those_of_the_round_and_blinds_are_bets() -> None:
-    assert [read_position(MINI, "", "").name(a) for a in (0, 1, 2)] == ["fold", "call", "raise to 2"]
-    assert read_position(MINI, "rr", "").name(2) == "raise to 4"
-    assert read_position(MINI, "rc/r", "4h3c2s").name(2) == "raise to 2"
-    assert read_position(LEDUC, "", "").name(2) == "bet 2"  # antes are not bets
-    assert read_position(LEDUC, "r", "").name(2) == "raise to 4"
-    assert read_position(LEDUC, "cc", "Kd").name(2) == "bet 4"
+def test_names_are_those_of_the_round_and_blinds_are_bets() -> None:
+    names = {
+        (MINI, "", ""): "raise to 2", (MINI, "rr", ""): "raise to 4", (MINI, "rc/c", "4h3c2s"): "bet 1",
+        (MINI, "rc/r", "4h3c2s"): "raise to 2",
+        (LEDUC, "", ""): "bet 2", (LEDUC, "r", ""): "raise to 4", (LEDUC, "cc", "Kd"): "bet 4",  # antes are not bets
+    }  # fmt: skip
+    assert {key: read_position(*key).name(2) for key in names} == names
+    seats = [seat_name(game.rules, player) for game in (MINI, LEDUC) for player in (0, 1)]
+    assert seats == ["dealer", "big blind", "Player 0", "Player 1"]
+    labels = grid_labels(PRESETS["fhp"])
+    assert [labels[row][column] for row, column in ((0, 0), (0, 1), (1, 0), (12, 12))] == ["AA", "AKs", "AKo", "22"]
+    assert len({label for row in labels for label in row}) == 169
+    assert grid_labels(PRESETS["kuhn"]) == [["K", "Q", "J"]]
 
 
 @pytest.mark.parametrize(
     ("betting", "board", "words"),
     [
         ("/r", "", "'/r' has 'r' in its field 2, but the round 1 betting is not over there"),
-        ("crc//c", "Kc", "'crc//c' has 'c' in its field 3, but the round 2 betting is not over there"),
         ("r/", "", "'r/' has '' in its field 2, but the round 1 betting is not over there"),
         ("rf/c", "", "'rf/c' has 'c' in its field 2, but the hand is over there"),
-        ("x", "", "'x' in the betting 'x' is not an action"),
         ("f", "", "'f' as the first action, where only c (check) or r (bet) is allowed"),
         ("rf" + "c", "", "continues after 'rf', which ended the hand"),
-        ("rcc", "", "continues after 'rc', which ended the round"),
         ("", "Zz", "'Zz' is not a card of leduc"),
         ("", "KcKc", "Kc is given 2 times"),
         ("", "KcQc", "more than the 1 cards"),
@@ -96,22 +97,13 @@ def test_what_is_no_position_is_refused(betting: str, board: str, words: str) ->
         read_position(LEDUC, betting, board)
 
 
-def test_a_rank_of_leduc_needs_no_suit_and_a_round_may_be_over() -> None:
-    assert read_position(LEDUC, "crc/", "Q").board_text in ("Qc", "Qd")
-    assert read_position(LEDUC, "crc/", "Q").betting == "crc/"
-    assert read_position(LEDUC, "crc", "Qc") == read_position(LEDUC, "crc/", "Qc")
-
-
 def test_crumbs_lead_to_every_decision_and_every_next_action() -> None:
-    position = read_position(LEDUC, "crc/", "Qc")
-    parts = crumbs("a", position)
+    parts = crumbs("a", read_position(LEDUC, "crc/", "Qc"))
     assert [part.get("who", "board") for part in parts] == ["Player 0", "Player 1", "Player 0", "board", "Player 0"]
     chosen = [action["name"] for part in parts for action in part.get("actions", []) if action["chosen"]]
     assert chosen == ["check", "bet 2", "call"]
-    assert [action["address"] for action in parts[-1]["actions"]] == [
-        "/strategy/a?betting=crc/c&board=Qc",
-        "/strategy/a?betting=crc/r&board=Qc",
-    ]
+    after = [action["address"] for action in parts[-1]["actions"]]
+    assert after == [f"/strategy/a?betting=crc/{letter}&board=Qc" for letter in "cr"]
     assert [part.get("here", False) for part in parts] == [False] * 4 + [True]
     assert parts[3]["address"] == "/strategy/a?betting=crc/"
     over = crumbs("a", read_position(LEDUC, "rf", ""))
@@ -130,29 +122,17 @@ def test_boards_are_chosen_where_cards_are_missing() -> None:
         range_at(UniformPolicy(MINI), read_position(MINI, "f", ""))
 
 
-def test_the_grid_has_every_class_of_hands_in_its_usual_place() -> None:
-    labels = grid_labels(PRESETS["fhp"])
-    assert [labels[0][0], labels[0][1], labels[1][0], labels[12][12], labels[0][12]] == [
-        "AA",
-        "AKs",
-        "AKo",
-        "22",
-        "A2s",
-    ]
-    assert len({label for row in labels for label in row}) == 169
-    assert grid_labels(PRESETS["kuhn"]) == [["K", "Q", "J"]]
-
-
 @pytest.mark.parametrize(("betting", "board"), [("", ""), ("r", ""), ("rc/", "5h3c2s"), ("rc/cr", "5h3c2s")])
 def test_cells_are_means_over_the_pairs_of_hands_that_get_there(betting: str, board: str) -> None:
-    policy, position = Lean(MINI), read_position(MINI, betting, board)
-    found = range_at(policy, position)  # type: ignore[arg-type]
+    policy, position = Leaning(MINI), read_position(MINI, betting, board)
+    found = range_at(policy, position)
     reach = np.ones((2, len(found.holes)))
     for before, action in position.path():
-        rows = hand_strategy(policy, MINI.state(before.node), found.holes, before.board)  # type: ignore[arg-type]
+        rows = hand_strategy(policy, MINI.state(before.node), found.holes, before.board)
         reach[before.state.actor] *= rows[:, action]
     apart = (found.holes[:, None, :, None] != found.holes[None, :, None, :]).all((2, 3))
     chance = reach[position.state.actor] * (apart @ reach[1 - position.state.actor])
+    assert found.reach == pytest.approx(reach[position.state.actor])
     assert found.weight == pytest.approx(chance)
     assert found.reached
     assert np.allclose(found.strategy.sum(1), 1)
@@ -164,94 +144,46 @@ def test_cells_are_means_over_the_pairs_of_hands_that_get_there(betting: str, bo
     assert found.whole == pytest.approx(np.average(found.strategy, axis=0, weights=chance))
 
 
-def test_reach_is_what_the_player_itself_did() -> None:
-    policy = Lean(MINI)
-    found = range_at(policy, read_position(MINI, "rc/c", "5h3c2s"))  # type: ignore[arg-type]
-    for index in (0, 30, 90):
-        hand = found.hand(index)
-        before = query(policy, hand).probabilities["raise"]  # type: ignore[arg-type]
-        assert found.reach[index] == pytest.approx(before)
-        here = query(policy, f"{hand} / rc / 5h 3c 2s / c").probabilities  # type: ignore[arg-type]
-        assert list(here.values()) == pytest.approx(found.strategy[index].tolist())
-
-
-class Lean(UniformPolicy):
-    """The higher the first card seen, the more it raises."""
-
-    def probabilities(self, infosets):  # type: ignore[no-untyped-def]
-        plain = super().probabilities(infosets)
-        plain[:, 2] *= 1 + infosets.cards[:, 0].double()
-        return plain / plain.sum(1, keepdim=True)
-
-
 def test_every_number_of_a_grid_is_that_of_the_strategy_command(reader: TestClient) -> None:
     for name, betting, board in (("kuhn", "c", ""), ("leduc", "rc/r", "Qc"), ("leduc", "", "")):
         facts = reader.get(f"/api/agents/{name}/range", params={"betting": betting, "board": board}).json()
-        short = [action.split()[0] for action in facts["actions"]]
+        first, *later = betting.split("/")
         for hand in facts["hands"]:
-            fields = [hand["hand"], *betting.split("/")]
-            text = " / ".join([*fields[:2], *([board, *fields[2:]] if board else [])])
-            answer = reader.get(f"/api/agents/{name}/strategy", params={"situation": text}).json()
-            assert answer["probabilities"] == pytest.approx(
-                dict(zip(short, hand["probabilities"].values(), strict=True)), abs=1e-6
-            )
+            asked = {"situation": " / ".join([hand["hand"], first, *([board, *later] if board else [])])}
+            answer = reader.get(f"/api/agents/{name}/strategy", params=asked).json()
+            shares = list(answer["probabilities"].values())
+            assert shares == pytest.approx(list(hand["probabilities"].values()), abs=1e-6)
             assert (answer["pot"], answer["to_call"]) == (facts["pot"], facts["to_call"])
             assert hand["advantages"] is None or set(hand["advantages"]) == set(facts["actions"])
 
 
-def advantages(first_round_in_table: bool = False, **settings: bool) -> Advantages:
-    """The outputs of networks with random weights."""
+def shown_advantages(betting: str = "rc/r", board: str = "6d 4d 4c", table: bool = False, **settings: bool) -> Range:
+    """The range at a position with the outputs of networks with random weights."""
     networks = [build_network(MINI.encoding, NetworkConfig(width=8), generator(seed)) for seed in (0, 1)]
-    return Advantages(RegretMatchingPolicy(MINI, (networks[0], networks[1]), **settings), first_round_in_table)
+    newest = Advantages(RegretMatchingPolicy(MINI, (networks[0], networks[1]), **settings), table)
+    return range_at(UniformPolicy(MINI), read_position(MINI, betting, board), newest)
 
 
-def test_advantages_in_units_of_the_pot_are_shown_in_chips() -> None:
-    position = read_position(MINI, "rc/r", "6d 4d 4c")
-    shown = [range_at(UniformPolicy(MINI), position, advantages(pot_units=units)).advantages for units in (False, True)]
-    assert MINI.pot[position.node] == 5  # two and two before the flop, and a bet
-    np.testing.assert_allclose(shown[1], 5 * shown[0], rtol=1e-6)
-
-
-def test_compressed_advantages_are_said_to_be_so() -> None:
-    position = read_position(MINI, "rc/r", "6d 4d 4c")
-    plain, compressed = (range_at(UniformPolicy(MINI), position, advantages(compressed=way)) for way in (False, True))
+def test_advantages_are_shown_in_their_units_and_with_their_meaning() -> None:
+    plain, pots, compressed = shown_advantages(), shown_advantages(pot_units=True), shown_advantages(compressed=True)
+    np.testing.assert_allclose(pots.advantages, 5 * plain.advantages, rtol=1e-6)  # two and two before, and a bet
     assert plain.meaning == "what the newest advantage network gives each action, in big blinds."
-    assert compressed.meaning is not None
     assert compressed.meaning.startswith(plain.meaning)
     assert "Negative ones are on a logarithmic scale (advantage.units), nearer to 0" in compressed.meaning
     assert np.array_equal(plain.advantages, compressed.advantages)
-    assert range_facts("a", compressed)["meaning"] == compressed.meaning
-    shown = detail(compressed, "54s")
-    assert shown is not None
-    assert shown["meaning"] == compressed.meaning
-
-
-def test_a_first_round_in_a_table_has_no_advantages_of_networks() -> None:
-    newest = advantages(first_round_in_table=True)
-    first = range_at(UniformPolicy(MINI), read_position(MINI, "r", ""), newest)
+    assert range_facts("a", compressed)["meaning"] == detail(compressed, "54s")["meaning"] == compressed.meaning
+    first = shown_advantages("r", "", table=True)
     assert first.advantages is None
     assert first.meaning == "There are no advantages here: this run keeps the regrets of the first round in a table."
     assert "advantage" not in range_csv(first).splitlines()[0]
-    later = range_at(UniformPolicy(MINI), read_position(MINI, "rc/r", "6d 4d 4c"), newest)
-    assert later.advantages is not None
+    assert shown_advantages(table=True).advantages is not None
 
 
 def test_what_a_run_compresses_is_known_from_what_its_networks_were_fitted_to() -> None:
     """The shipped model of flop hold'em has a panel, and keeps the regrets of the first round in a table."""
-    newest = model("fhp").agent().advantages
-    assert newest is not None
-    assert (newest.table, newest.policy.compressed, newest.policy.pot_units) == (True, True, False)
-    for name, compressed in (("leduc", True), ("kuhn", False)):
-        other = model(name).agent().advantages
-        assert other is not None
-        assert (other.table, other.policy.compressed) == (False, compressed)
-
-
-@pytest.mark.parametrize("path", ["/api/agents/leduc/range", "/api/agents/leduc/range.csv", "/strategy/leduc"])
-def test_cards_are_read_as_people_write_them(reader: TestClient, path: str) -> None:
-    plain, other = (reader.get(path, params={"betting": "rc/", "board": board}) for board in ("Kd", "[k♦]"))
-    assert plain.status_code == other.status_code == 200
-    assert other.text == plain.text
+    found = {name: model(name).agent().advantages for name in ("fhp", "leduc", "kuhn")}
+    known = {name: (each.table, each.policy.compressed, each.policy.pot_units) for name, each in found.items() if each}
+    assert known == {"fhp": (True, True, False), "leduc": (False, True, False), "kuhn": (False, False, False)}
 
 
 def test_the_table_has_what_the_json_has(reader: TestClient) -> None:
@@ -261,10 +193,6 @@ def test_the_table_has_what_the_json_has(reader: TestClient) -> None:
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
     rows = list(csv.DictReader(io.StringIO(answer.text)))
     assert len(rows) == len(facts["hands"]) == 5
-    asked = reader.get(
-        "/api/agents/leduc/strategy", params={"situation": f"{facts['hands'][0]['hand']} / rc / Kd"}
-    ).json()
-    assert facts["hands"][0]["probabilities"] == pytest.approx(asked["probabilities"])  # with the same names
     for row, hand in zip(rows, facts["hands"], strict=True):
         assert (row["hand"], row["cell"]) == (hand["hand"], hand["cell"])
         assert (float(row["reach"]), float(row["weight"])) == (hand["reach"], hand["weight"])
@@ -273,29 +201,24 @@ def test_the_table_has_what_the_json_has(reader: TestClient) -> None:
 
 
 def test_views_of_a_grid() -> None:
-    found = range_at(Lean(MINI), read_position(MINI, "rc/c", "5h3c2s"))  # type: ignore[arg-type]
+    found = range_at(Leaning(MINI), read_position(MINI, "rc/c", "5h3c2s"))
     view = grid(found, lambda label: f"?with=b&cell={label}", "54s")
     cells = [cell for row in view["rows"] for cell in row if not cell["empty"]]
     assert view["columns"] == 5
     for cell in cells:
         assert sum(bar.share for bar in cell["bars"]) == pytest.approx(1)
-        assert cell["bars"][0].kind.startswith("raise")
         assert LEAST_OPACITY <= float(cell["opacity"]) <= 1
         assert cell["said"].startswith(f"{cell['label']}: ")
         assert "with=b" in cell["address"]
     assert [cell["label"] for cell in cells if cell["selected"]] == ["54s"]
-    hands = detail(found, "54s")
-    assert hands is not None
-    assert [hand["text"] for hand in hands["hands"]] == ["5c 4c", "5d 4d", "5s 4s"]
-    pair = detail(range_at(Lean(MINI), read_position(MINI, "cc/", "5h5c5s")), "55")  # type: ignore[arg-type]
-    assert pair is None
-    assert opacity(2.0) == 1.0
-    assert opacity(0.0) == LEAST_OPACITY
+    assert [hand["text"] for hand in detail(found, "54s")["hands"]] == ["5c 4c", "5d 4d", "5s 4s"]
+    assert detail(range_at(Leaning(MINI), read_position(MINI, "cc/", "5h5c5s")), "55") is None
+    assert (opacity(2.0), opacity(0.0)) == (1.0, LEAST_OPACITY)
 
 
 def test_differences_are_total_variation_distances() -> None:
     position = read_position(LEDUC, "", "")
-    even, lean = range_at(UniformPolicy(LEDUC), position), range_at(Lean(LEDUC), position)  # type: ignore[arg-type]
+    even, lean = range_at(UniformPolicy(LEDUC), position), range_at(Leaning(LEDUC), position)
     same = difference(even, even, str)
     assert {cell["apart"] for row in same["rows"] for cell in row} == {"0"}
     apart = difference(even, lean, str)
@@ -305,16 +228,12 @@ def test_differences_are_total_variation_distances() -> None:
 
 
 def test_words_for_numbers_and_actions() -> None:
-    assert [percent(x) for x in (0, 0.0004, 0.034, 0.5, 0.912, 0.9999, 1)] == [
-        "0 %", "<0.1 %", "3.4 %", "50 %", "91.2 %", ">99.9 %", "100 %",
-    ]  # fmt: skip
+    assert [percent(x) for x in (0, 0.0004, 0.034, 0.5, 0.9999)] == ["0 %", "<0.1 %", "3.4 %", "50 %", ">99.9 %"]
     assert [signed(x) for x in (1.5, -0.25, 0.0, -0.001)] == ["+1.50", "−0.25", "0", "0"]
-    assert action_kinds(["fold", "call", "raise to 2", "raise to 4"]) == {
-        "fold": "fold", "call": "call", "raise to 2": "raise-1", "raise to 4": "raise-2",
-    }  # fmt: skip
-    assert [(bar.name, bar.start) for bar in bars({"fold": 0.5, "call": 0.3, "raise": 0.2})] == [
-        ("raise", 0), ("call", 0.2), ("fold", 0.5),
-    ]  # fmt: skip
+    kinds = action_kinds(["fold", "call", "raise to 2", "raise to 4"])
+    assert list(kinds.values()) == ["fold", "call", "raise-1", "raise-2"]
+    found = [(bar.name, bar.start) for bar in bars({"fold": 0.5, "call": 0.3, "raise": 0.2})]
+    assert found == [("raise", 0), ("call", 0.2), ("fold", 0.5)]
     assert (card_face("Th").label, card_face("Th").rank, card_face("K").label) == ("ten of hearts", "10", "king")
     assert shorten("x" * 99, 9) == "x" * 9 + "…"
 
@@ -322,11 +241,9 @@ def test_words_for_numbers_and_actions() -> None:
 @pytest.mark.parametrize(
     ("path", "status"),
     [
-        ("/", 200),
         ("/play", 200),
         ("/strategy", 200),
         ("/strategy/leduc?betting=crc/&board=Qc&cell=K", 200),
-        ("/strategy/leduc?betting=cc", 200),
         ("/strategy/leduc?betting=cc&card=Qc", 303),
         ("/strategy/leduc?betting=cc&board=Qc&card=Kd", 400),
         ("/strategy/leduc?with=even", 200),
@@ -334,14 +251,9 @@ def test_words_for_numbers_and_actions() -> None:
         ("/strategy/leduc?betting=rf", 200),
         ("/strategy/leduc?betting=zz", 400),
         ("/strategy/leduc?cell=" + "A" * 9, 422),
-        ("/strategy/nobody", 404),
         ("/strategy/..%2f..%2fetc", 404),
-        ("/play/..%2f..%2fetc%2fpasswd", 404),
         ("/play/%2e%2e/%2e%2e/etc/passwd", 404),
-        ("/runs/..%2fkuhn", 404),
-        ("/static/..%2fapp.py", 404),
         ("/static/%2e%2e/app.py", 404),
-        ("/api/agents/..%2f..%2fetc/range", 404),
         ("/docs", 404),
     ],
 )
@@ -353,24 +265,12 @@ def test_addresses(reader: TestClient, path: str, status: int) -> None:
     assert "http://" not in answer.text.replace('xmlns="http://www.w3.org/2000/svg"', "")
 
 
-def test_pages_are_for_this_machine_only(reader: TestClient) -> None:
-    assert reader.get("/", headers={"host": "evil.example"}).status_code == 400
-    assert reader.get("/", headers={"host": "localhost:99"}).status_code == 200
-
-
-def test_two_agents_beside_each_other(reader: TestClient) -> None:
-    page = reader.get("/strategy/leduc?betting=c&with=even&cell=K").text
-    assert page.count('role="grid"') == 3
-    assert 'aria-label="Difference by hand"' in page
-    assert page.count(": hands of K") == 2
-
-
 def test_the_api_describes_itself(reader: TestClient) -> None:
     document = reader.get("/api/openapi.json").json()
-    assert document["openapi"].startswith("3.")
     assert document["info"]["version"] == __version__
-    for path, kind in (("/api/play/{name}/review", "get"), ("/api/agents/{name}/strategy", "get")):
-        endpoint = document["paths"][path][kind]
+    assert deepcfr("api").json["paths"].keys() == document["paths"].keys()  # without a run
+    for path in ("/api/play/{name}/review", "/api/agents/{name}/strategy"):
+        endpoint = document["paths"][path]["get"]
         schema = endpoint["responses"]["200"]["content"]["application/json"]["schema"]
         assert schema["$ref"].split("/")[-1] in document["components"]["schemas"]
         assert endpoint["description"]
@@ -384,26 +284,24 @@ Letters = st.text(alphabet="fcrkbx/ ", max_size=12) | st.text(max_size=12)
 BoardTexts = st.text(alphabet="KQJcd ", max_size=6) | st.text(max_size=6)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(name=st.sampled_from(["leduc", "kuhn"]), betting=Letters, board=BoardTexts, situation=st.text(max_size=30))
 def test_any_query_is_answered_or_refused_with_a_sentence(
     reader: TestClient, name: str, betting: str, board: str, situation: str
 ) -> None:
     where = {"betting": betting, "board": board}
-    answer = reader.get(f"/api/agents/{name}/range", params=where)
-    page = reader.get(f"/strategy/{name}", params=where)
+    answer, page = (reader.get(path, params=where) for path in (f"/api/agents/{name}/range", f"/strategy/{name}"))
     asked = reader.get(f"/api/agents/{name}/strategy", params={"situation": situation})
     for one in (answer, asked):
         assert one.status_code == 200 or (400 <= one.status_code < 500 and one.json()["error"].endswith("."))
     if answer.status_code == 200:
         assert page.status_code == 200
-        hands = answer.json()["hands"]
-        assert all(sum(hand["probabilities"].values()) == pytest.approx(1) for hand in hands)
+        assert all(sum(hand["probabilities"].values()) == pytest.approx(1) for hand in answer.json()["hands"])
     assert page.status_code < 500
     assert "<script>" not in page.text
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.data())
 def test_any_walk_has_an_address_that_leads_back(data: st.DataObject) -> None:
     position = Position(LEDUC, 0, (3,))

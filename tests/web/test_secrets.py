@@ -5,13 +5,12 @@ where the person can see them, and others everywhere else; the agent plays alike
 same answers, byte for byte, in every field.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from fastapi.testclient import TestClient
 
 from deepcfr.game.cards import card_text
 from deepcfr.play.hand import Hand
@@ -19,11 +18,11 @@ from deepcfr.policy.base import UniformPolicy
 from deepcfr.policy.query import round_name
 from deepcfr.web.play import COOKIE
 from deepcfr.web.table import WebSeat
-from web_site import agent, client
+from web_site import Person, agent, client
 
 Cards = npt.NDArray[np.uint8]
-GAMES = ("leduc", "fhp", "hulh")
-HANDS = 12
+GAMES = ("leduc", "hulh")
+HANDS = 6
 
 
 class Dealer:
@@ -47,34 +46,21 @@ def dealer(monkeypatch: pytest.MonkeyPatch) -> Dealer:
 
 
 @pytest.fixture(params=GAMES)
-def person(request: pytest.FixtureRequest) -> Iterator[TestClient]:
-    with client(agent("even", request.param, UniformPolicy)) as somebody:
-        yield somebody
+def person(request: pytest.FixtureRequest) -> Person:
+    return Person(client(agent("even", request.param, UniformPolicy)), "even")
 
 
-def act(person: TestClient, state: dict[str, Any], token: str) -> dict[str, Any]:
-    body = {"hand": state["hand"], "decision": state["decision"], "action": token}
-    answer = person.post("/api/play/even/act", json=body)
-    assert answer.status_code == 200
-    return answer.json()
-
-
-def begin(person: TestClient, dealer: Dealer, seed: int, cards: Cards | None) -> tuple[dict[str, Any], Hand]:
+def begin(person: Person, dealer: Dealer, seed: int, cards: Cards | None) -> tuple[dict[str, Any], Hand]:
     """A hand in a new seat: the first with an even seed, else the second, in which the person acts as the other player."""
-    person.cookies.clear()
-    dealer.cards = cards if seed % 2 == 0 else None
-    state = person.post("/api/play/even", json={"seed": seed}).json()
+    person.client.cookies.clear()
+    dealer.cards = None if seed % 2 else cards
+    state = person.sit(seed=seed)
     if seed % 2:
-        while not state["over"]:
-            state = act(person, state, "c")
+        person.finish()
         dealer.cards = cards
-        state = person.post("/api/play/even/next", json={"hand": 0}).json()
+        state = person.next()
     dealer.cards = None
     return state, dealer.hand
-
-
-def shown(person: TestClient) -> tuple[bytes, bytes]:
-    return person.get("/api/play/even").content, person.get("/play/even").content
 
 
 def dealt(hand: Hand, round_: int) -> list[int]:
@@ -98,25 +84,16 @@ def other_cards(hand: Hand, draw: np.random.Generator) -> Cards:
 
 def expected(hand: Hand) -> dict[str, Any]:
     """The facts in a state about the hand itself, by the server's own cards and actions."""
-    rules, held = hand.rules, hand.rules.hole_cards
+    rules, held, other = hand.rules, hand.rules.hole_cards, 1 - hand.person
 
     def text(places: Any) -> list[str]:
         return [card_text(rules, int(hand.cards[0, place])) for place in places]
 
     return {
-        "game": rules.name, "hand": hand.number, "counts": True, "seat": hand.number % 2, "decision": len(hand.steps),
-        "known": None,
-        "cards": text(range(hand.person * held, (hand.person + 1) * held)),
-        "board": text(dealt(hand, hand.state.round)), "board_size": sum(rules.board_cards), "over": False, "result": None,
-        "round": round_name(rules, hand.state.round), "pot": sum(hand.chips),
-        "chips": {"you": hand.chips[hand.person], "agent": hand.chips[1 - hand.person]},
-        "to_call": hand.chips[1 - hand.person] - hand.chips[hand.person],
-        "actions": [
-            {"token": one.token, "name": one.name, "pot_share": None, "all_in": False} for one in hand.choices()
-        ],
-        "place": ("dealer", "big blind")[hand.person] if rules.unit == "big blinds" else f"Player {hand.person}",
-        "stacks": None,
-        "sizes": None,
+        "decision": len(hand.steps), "over": False, "result": None, "known": None,
+        "cards": text(range(hand.person * held, (hand.person + 1) * held)), "board": text(dealt(hand, hand.state.round)),
+        "pot": sum(hand.chips), "to_call": hand.chips[other] - hand.chips[hand.person],
+        "chips": {"you": hand.chips[hand.person], "agent": hand.chips[other]},
         "steps": [
             {
                 "who": "you" if step.player == hand.person else "agent", "round": round_name(rules, step.round),
@@ -127,11 +104,14 @@ def expected(hand: Hand) -> dict[str, Any]:
     }  # fmt: skip
 
 
-ELSEWHERE = {"agent", "unit", "milli_unit", "first", "session"}  # of the seat and the game
+ELSEWHERE = {
+    "agent", "game", "unit", "milli_unit", "hand", "counts", "seat", "first", "round", "board_size", "place", "stacks",
+    "actions", "sizes", "session",
+}  # fmt: skip
 
 
 def play(
-    person: TestClient, dealer: Dealer, seed: int, choose: Callable[[list[str]], str | None], cards: Cards | None = None
+    person: Person, dealer: Dealer, seed: int, choose: Callable[[list[str]], str | None], cards: Cards | None = None
 ) -> tuple[list[str], list[tuple[bytes, bytes]], Hand]:
     """Play until the hand ends or `choose` gives up; the actions, what each decision showed, and the hand."""
     state, hand = begin(person, dealer, seed, cards)
@@ -139,16 +119,16 @@ def play(
     while not state["over"]:
         assert set(state) == set(expected(hand)) | ELSEWHERE
         assert {name: state[name] for name in expected(hand)} == expected(hand)
-        answers.append(shown(person))
+        answers.append((person.client.get(person.path).content, person.client.get("/play/even").content))
         token = choose([action["token"] for action in state["actions"]])
         if token is None:
             break
         tokens.append(token)
-        state = act(person, state, token)
+        state = person.act(token).json()
     return tokens, answers, hand
 
 
-def test_until_the_end_no_answer_depends_on_what_is_hidden(person: TestClient, dealer: Dealer) -> None:
+def test_until_the_end_no_answer_depends_on_what_is_hidden(person: Person, dealer: Dealer) -> None:
     draw, rounds, seats = np.random.default_rng(0), set(), set()
     for seed in range(HANDS):
         again = np.random.default_rng(seed)
@@ -183,15 +163,10 @@ def test_a_seed_that_was_shown_does_not_give_away_other_hands() -> None:
     assert first.hand.seed != second.hand.seed
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [("post", "/play/even"), ("post", "/api/play/even"), ("post", "/play/even/new")],
-)
-def test_no_script_and_no_other_site_gets_the_key_to_a_seat(method: str, path: str) -> None:
+@pytest.mark.parametrize("path", ["/play/even", "/api/play/even", "/play/even/new"])
+def test_no_script_and_no_other_site_gets_the_key_to_a_seat(path: str) -> None:
     with client(agent("even", "kuhn", UniformPolicy)) as person:
-        body = {"json": {}} if path.startswith("/api") else {}
-        answer = getattr(person, method)(path, **body)
+        answer = person.post(path, **({"json": {}} if path.startswith("/api") else {}))
     name, *flags = answer.headers["set-cookie"].split("; ")
     assert name.startswith(f"{COOKIE}=")
-    assert "HttpOnly" in flags
-    assert "SameSite=strict" in flags
+    assert {"HttpOnly", "SameSite=strict"} <= set(flags)

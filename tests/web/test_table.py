@@ -1,126 +1,79 @@
-"""Playing through the server: resumed, idempotent, and closed to what is not allowed."""
+"""Playing through the server: seats, hands that are resumed, idempotent and dealt again, and what is not allowed."""
 
-import io
 import json
 import math
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Event
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from fastapi.testclient import TestClient
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from rich.console import Console
 
 from deepcfr.core.errors import GameError
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.rules import PRESETS
 from deepcfr.play.hand import Hand
-from deepcfr.play.terminal import play
 from deepcfr.policy.base import UniformPolicy
+from deepcfr.policy.styles import scripted_policy
 from deepcfr.web import table
+from deepcfr.web.app import build_app
 from deepcfr.web.play import COOKIE, Seats
-from deepcfr.web.site import RequestError
-from deepcfr.web.table import SeatScore, WebSeat
-from web_site import agent, client, model
+from deepcfr.web.table import WebSeat
+from web_site import Person, agent, client, model, site
 
 PAGES = "text/html; charset=utf-8"
 MANY = 45  # more than there are threads for requests
+KUHN = PokerGame(PRESETS["kuhn"])
 
 
 @pytest.fixture(scope="module")
 def people() -> Iterator[TestClient]:
-    with client(model("kuhn"), model("leduc"), agent("uniform", "leduc", UniformPolicy)) as everybody:
+    with client(model("kuhn"), model("leduc"), agent("even", "leduc", UniformPolicy)) as everybody:
         yield everybody
 
 
 @pytest.fixture
-def person(people: TestClient) -> TestClient:
-    """Somebody without a seat yet."""
+def person(people: TestClient) -> Person:
+    """Somebody at the table of the even agent, without a seat yet."""
     people.cookies.clear()
-    return people
+    return Person(people, "even")
 
 
-def sit(person: TestClient, name: str = "leduc", **wish: Any) -> dict[str, Any]:
-    answer = person.post(f"/api/play/{name}", json=wish)
-    assert answer.status_code == 201
-    return answer.json()
-
-
-def act(person: TestClient, state: dict[str, Any], token: str) -> Any:
-    body = {"hand": state["hand"], "decision": state["decision"], "action": token}
-    return person.post(f"/api/play/{state['agent']}/act", json=body)
-
-
-FIELDS = (
-    "agent game unit milli_unit hand counts decision seat first known round cards board board_size pot place stacks chips "
-    "to_call actions sizes steps over result session"
-)
-
-
-def finish(person: TestClient, state: dict[str, Any], token: str = "c") -> dict[str, Any]:
-    """Play a hand to its end with one action as long as it is legal, and calls."""
-    assert set(state) == set(FIELDS.split())
-    while not state["over"]:
-        legal = [action["token"] for action in state["actions"]]
-        state = act(person, state, token if token in legal else "c").json()
-        assert set(state) == set(FIELDS.split())
-    return state
-
-
-def next_hand(person: TestClient, state: dict[str, Any]) -> dict[str, Any]:
-    return person.post(f"/api/play/{state['agent']}/next", json={"hand": state["hand"]}).json()
-
-
-def test_a_session_is_that_of_the_terminal_with_the_same_seed(person: TestClient) -> None:
-    state, totals = finish(person, sit(person, seed=7)), []
-    for _ in range(6):
-        totals.append(state["result"]["won"])
-        state = finish(person, next_hand(person, state))
-    game = model("leduc").listed()[0]
-    result = play(game, Console(file=io.StringIO()), lambda _: "c", seed=7, hands=6)
-    assert result.chips == sum(totals) * PRESETS["leduc"].unit_chips
-    assert state["session"]["raw"]["hands"] == 7
-
-
-def test_seats_alternate_and_results_add_up(person: TestClient) -> None:
-    state = sit(person, "uniform")
+def test_seats_alternate_and_results_add_up(person: Person) -> None:
+    state = person.sit()
     raw, adjusted = [], []
-    for hand in range(12):
+    for hand in range(6):
         assert (state["hand"], state["seat"]) == (hand, hand % 2)
-        state = finish(person, state, "crf"[hand % 3])
+        state = person.finish("crf"[hand % 3])
         raw.append(state["result"]["won"])
         adjusted.append(state["result"]["adjusted"])
         for numbers, tally in ((raw, "raw"), (adjusted, "adjusted")):
             told = state["session"][tally]
             assert told["mean_milli"] == pytest.approx(1000 * statistics.mean(numbers), abs=1e-9)
-            if hand:
-                half = 1.959964 * statistics.stdev(numbers) / math.sqrt(hand + 1)
-                assert told["interval_milli"] == pytest.approx(1000 * half, rel=1e-6, abs=1e-9)
-        state = next_hand(person, state)
+            half = 1.959964 * statistics.stdev(numbers) / math.sqrt(hand + 1) if hand else None
+            assert told["interval_milli"] == (half and pytest.approx(1000 * half, rel=1e-6, abs=1e-9))
+        state = person.next()
 
 
-def test_reload_and_a_lost_connection_resume_the_hand(person: TestClient) -> None:
-    state = act(person, sit(person, seed=3), "c").json()
-    assert person.get("/api/play/leduc").json() == state
-    page = person.get("/play/leduc")
+def test_a_reload_resumes_the_hand_of_this_person_only(person: Person) -> None:
+    people = person.client
+    person.sit(seed=3)
+    state = person.act().json()
+    page = people.get("/play/even")
     assert page.headers["content-type"] == PAGES
     assert f'name="decision" value="{state["decision"]}"' in page.text
-    assert person.get("/api/play/leduc").json() == state
-
-
-def test_people_do_not_see_each_others_tables(person: TestClient) -> None:
-    sit(person, seed=3)
-    first = person.cookies[COOKIE]
-    person.cookies.clear()
-    assert person.get("/api/play/leduc").status_code == 404
-    sit(person, seed=4)
-    assert person.cookies[COOKIE] != first
-    person.cookies.clear()
-    given = person.post("/api/play/leduc", json={}, headers={"cookie": f"{COOKIE}=made-up"})
+    assert person.state == state
+    first = people.cookies[COOKIE]
+    people.cookies.clear()
+    assert people.get(person.path).status_code == 404
+    person.sit(seed=4)
+    assert people.cookies[COOKIE] != first
+    people.cookies.clear()
+    given = people.post(person.path, json={}, headers={"cookie": f"{COOKIE}=made-up"})
     assert "made-up" not in given.headers["set-cookie"]  # nobody chooses the key to a seat
 
 
@@ -132,234 +85,302 @@ def test_people_do_not_see_each_others_tables(person: TestClient) -> None:
         ({"action": "f"}, 400, "not legal here; legal actions are c, r"),
         ({"action": "r" * 201}, 422, "cannot be read: 'body.action'"),
         ({"hand": -1}, 422, "body.hand"),
-        ({"hand": 1.5}, 422, "body.hand"),
-        ({"hand": "0"}, 422, "body.hand"),
+        ({"hand": "0"}, 422, "but is '0'"),
         ({"hand": True}, 422, "body.hand"),
         ({"more": 1}, 422, "body.more"),
         ({"action": None}, 422, "body.action"),
     ],
 )
 def test_what_cannot_be_is_refused_with_a_sentence_and_changes_nothing(
-    person: TestClient, change: dict[str, Any], status: int, words: str
+    person: Person, change: dict[str, Any], status: int, words: str
 ) -> None:
-    state = sit(person, "uniform", seed=0)
-    assert (state["seat"], state["decision"]) == (0, 0)
-    body = {"hand": 0, "decision": 0, "action": "c"} | change
-    answer = person.post("/api/play/uniform/act", json=body)
+    state = person.sit(seed=0)
+    answer = person.act(**change)
     assert answer.status_code == status
-    assert list(answer.json()) == ["error"]
     assert words in answer.json()["error"]
     assert answer.json()["error"].endswith(".")
-    assert person.get("/api/play/uniform").json() == state
+    assert person.state == state
 
 
-def test_an_action_that_comes_again_changes_nothing(person: TestClient) -> None:
-    state = sit(person, "uniform", seed=0)
-    after = act(person, state, "c").json()
-    assert act(person, state, "c").status_code == 409
-    assert person.get("/api/play/uniform").json() == after
-    over = finish(person, after)
-    body = {"hand": over["hand"], "decision": over["decision"], "action": "c"}
-    answer = person.post("/api/play/uniform/act", json=body)
+def test_an_action_that_comes_again_changes_nothing(person: Person) -> None:
+    person.sit(seed=0)
+    after = person.act().json()
+    assert person.act(decision=0).status_code == 409
+    assert person.state == after
+    person.finish()
+    answer = person.act()
     assert (answer.status_code, answer.json()) == (409, {"error": "Hand number 0 is over: ask for the next one."})
-    second = next_hand(person, over)
-    assert person.post("/api/play/uniform/next", json={"hand": 0}).status_code == 409
-    assert person.post("/api/play/uniform/next", json={"hand": 1}).status_code == 409  # not over yet
-    assert person.get("/api/play/uniform").json() == second
+    second = person.next()
+    for hand in (0, 1):  # the last one, and one that is not over yet
+        assert person.client.post(f"{person.path}/next", json={"hand": hand}).status_code == 409
+    assert person.state == second
     assert second["session"]["raw"]["hands"] == 1
 
 
-def test_forms_do_the_same_and_lead_back_to_the_table(person: TestClient) -> None:
-    assert person.post("/play/uniform").status_code == 303
-    state = person.get("/api/play/uniform").json()
-    fields = {"hand": state["hand"], "decision": state["decision"], "action": "c"}
-    done = person.post("/play/uniform/act", data=fields)
-    assert (done.status_code, done.headers["location"]) == (303, "/play/uniform")
-    again = person.post("/play/uniform/act", data=fields)
+def test_forms_do_the_same_and_lead_back_to_the_table(person: Person) -> None:
+    people = person.client
+    assert people.post("/play/even").status_code == 303
+    fields = {"hand": 0, "decision": person.state["decision"], "action": "c"}
+    done = people.post("/play/even/act", data=fields)
+    assert (done.status_code, done.headers["location"]) == (303, "/play/even")
+    again = people.post("/play/even/act", data=fields)
     assert (again.status_code, again.headers["content-type"]) == (409, PAGES)
     assert 'role="alert">Nothing was changed. The action is for decision' in again.text
-    assert f'name="decision" value="{person.get("/api/play/uniform").json()["decision"]}"' in again.text  # the table
+    assert f'name="decision" value="{person.state["decision"]}"' in again.text  # the table
     for bad in ({"hand": "x", "decision": "0", "action": "c"}, {"decision": "0"}, {"hand": "9" * 30, "decision": "0"}):
-        assert person.post("/play/uniform/act", data=bad).status_code == 400
-    assert person.post("/play/uniform/act", content=b"%ff%fe", headers={"content-type": "x"}).status_code == 400
+        assert people.post("/play/even/act", data=bad).status_code == 400
+    assert people.post("/play/even/act", content=b"%ff%fe", headers={"content-type": "x"}).status_code == 400
+    broken = people.post(person.path, content=b"{no", headers={"content-type": "application/json"})
+    assert broken.json()["error"] == "The request cannot be read: 'body.1': JSON decode error."
 
 
-def test_large_requests_are_refused(person: TestClient) -> None:
-    state = sit(person, "uniform")
-    answer = person.post("/api/play/uniform/act", content=b"x" * 140_000, headers={"content-type": "application/json"})
-    assert answer.status_code == 413
-    assert "larger than 131,072 bytes" in answer.json()["error"]
-
-    def pieces() -> Any:
-        for _ in range(140):
-            yield b"x" * 1_000
-
-    assert person.post("/api/play/uniform/act", content=pieces()).status_code == 413
-    assert person.get("/api/play/uniform").json() == state
+def test_large_requests_are_refused(person: Person) -> None:
+    for content in (b"x" * 140_000, (b"x" * 1_000 for _ in range(140))):
+        answer = person.client.post(f"{person.path}/act", content=content)
+        assert answer.status_code == 413
+        assert "larger than 131,072 bytes" in answer.json()["error"]
 
 
-def test_reviews_come_after_the_hand_and_cost_what_best_responses_say(person: TestClient) -> None:
-    state = sit(person, "kuhn", seed=0)
-    assert person.get("/api/play/kuhn/review", params={"hand": 0}).status_code == 409
-    over = finish(person, state)
-    review = person.get("/api/play/kuhn/review", params={"hand": 0}).json()
+def test_reviews_come_after_the_hand_and_cost_what_best_responses_say(people: TestClient) -> None:
+    person = Person(people, "kuhn")
+    person.sit(seed=0)
+    asked = f"{person.path}/review"
+    assert people.get(asked, params={"hand": 0}).status_code == 409
+    over = person.finish()
+    review = people.get(asked, params={"hand": 0}).json()
     assert len(review["decisions"]) == sum(step["who"] == "you" for step in over["steps"])
     for decision in review["decisions"]:
-        assert sum(decision["agent"].values()) == pytest.approx(1)
         best = max(decision["values"].values())
         assert decision["cost"] == pytest.approx(best - decision["values"][decision["action"]])
-        assert decision["cost"] >= 0
     assert sum(hand["probability"] for hand in review["range"]) == pytest.approx(1)
     assert review["note"] is None
-    plain = person.get("/api/play/kuhn/review", params={"hand": 0, "exact": False}).json()
+    plain = people.get(asked, params={"hand": 0, "exact": False}).json()
     assert all(decision["values"] is None for decision in plain["decisions"])
-    page = person.get("/play/kuhn/review", params={"hand": 0})
-    part = person.get("/play/kuhn/review", params={"hand": 0, "part": True})
-    assert "best" in part.text
-    assert part.text.strip() in page.text
-    assert person.get("/api/play/kuhn/review", params={"hand": 3}).status_code == 409
+    page, part = (people.get("/play/kuhn/review", params={"hand": 0, "part": part}).text for part in (False, True))
+    assert "best" in part
+    assert part.strip() in page
+    assert people.get(asked, params={"hand": 3}).status_code == 409
 
 
-Json = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=6,
-)
-Bodies = st.fixed_dictionaries(
-    {},
-    optional={
-        "hand": st.integers(-2, 3) | Json,
-        "decision": st.integers(-2, 6) | Json,
-        "action": st.sampled_from("fcrx") | st.text(max_size=30) | Json,
-        "seed": Json,
-    },
-)
-
-
-@settings(max_examples=40)
-@given(where=st.sampled_from(["act", "next"]), body=Bodies | Json)
-def test_any_body_is_taken_or_refused_with_a_sentence(person: TestClient, where: str, body: Any) -> None:
-    state = sit(person, "uniform", seed=1)
-    sent = json.dumps(body)  # with Infinity, which is no JSON
-    answer = person.post(f"/api/play/uniform/{where}", content=sent, headers={"content-type": "application/json"})
-    if answer.status_code == 200:
-        assert where == "act"
-        assert body == {"hand": 0, "decision": state["decision"], "action": body["action"]}
-        return
-    assert 400 <= answer.status_code < 500
-    assert answer.json()["error"].endswith(".")
-    assert person.get("/api/play/uniform").json() == state
-
-
-def test_means_and_intervals_without_the_numbers() -> None:
-    tally = SeatScore()
-    assert (tally.half, tally.facts()["mean_milli"]) == (None, None)
-    for value in (1.0, 2.0, 6.0):
-        tally.add(value)
-    assert tally.facts()["total"] == pytest.approx(9)
-    assert tally.half == pytest.approx(1.959963985 * (7 / 3) ** 0.5)
-
-
-def test_seats_that_were_not_used_for_longest_are_forgotten() -> None:
-    game = PokerGame(model("kuhn").folder.source)  # type: ignore[arg-type]
-    seats = Seats(most=3)
-    for token in "abc":
-        seats.put(token, WebSeat("kuhn", UniformPolicy(game), None))
-    assert seats.find("a", "kuhn") is not None
-    seats.put("d", WebSeat("kuhn", UniformPolicy(game), None))
-    assert [token for token in "abcd" if seats.find(token, "kuhn")] == ["a", "c", "d"]
-    assert len(seats) == 3
-    assert not seats.known("b")
-
-
-def test_a_seat_keeps_no_more_after_hundreds_of_hands() -> None:
-    game = PokerGame(model("kuhn").folder.source)  # type: ignore[arg-type]
-    seat = WebSeat("kuhn", UniformPolicy(game), None, seed=1)
-    won = 0.0
-    for number in range(400):
-        while not seat.hand.over:
-            seat.act(number, len(seat.hand.steps), seat.hand.choices()[0].token)
-        assert seat.result is not None
-        won += seat.result[0]
+def test_a_seat_keeps_no_more_after_many_hands() -> None:
+    seat = WebSeat("kuhn", scripted_policy("call", KUHN), None, seed=1)
+    for number in range(20):
+        seat.act(number, number % 2, "c")
         seat.next_hand(number)
-    assert seat.raw.count == 400
-    assert seat.raw.mean * 400 == pytest.approx(won)
+    assert seat.raw.count == 20
     assert not any(isinstance(value, list) and len(value) > 10 for value in vars(seat).values())
-    with pytest.raises(RequestError, match="'hand' is 3, but the current one is 400"):
-        seat.next_hand(3)
 
 
 def test_an_agent_that_failed_plays_on_and_the_person_never_for_it(
-    person: TestClient, monkeypatch: pytest.MonkeyPatch
+    people: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state = sit(person, "kuhn", seed=1)
-    while not any(action["token"] == "r" for action in state["actions"]):
-        state = next_hand(person, finish(person, state))
-    failures = iter((GameError("No memory."),))
+    person = Person(people, "kuhn")
+    person.sit(seed=1)
     plays = Hand.act_for_agent
-
-    def failing(hand: Hand) -> None:
-        for error in failures:
-            raise error
-        plays(hand)
-
-    monkeypatch.setattr(Hand, "act_for_agent", failing)
-    assert act(person, state, "r").json() == {"error": "No memory."}
-    after = person.get("/api/play/kuhn").json()
-    assert [step["who"] for step in after["steps"]][-2:] == ["you", "agent"]
+    monkeypatch.setattr(Hand, "act_for_agent", Mock(side_effect=GameError("No memory.")))
+    assert person.act("r").json() == {"error": "No memory."}
+    monkeypatch.setattr(Hand, "act_for_agent", plays)
+    after = person.state
+    assert [step["who"] for step in after["steps"]] == ["you", "agent"]
     assert after["over"]
-    again = person.get("/api/play/kuhn").json()
-    assert again["session"] == after["session"]
-    assert again["session"]["raw"]["hands"] == state["session"]["raw"]["hands"] + 1
-
-
-def call_down(seat: WebSeat) -> None:
-    while not seat.hand.over:
-        seat.act(seat.hand.number, len(seat.hand.steps), "c")
+    assert person.state["session"] == after["session"]
+    assert after["session"]["raw"]["hands"] == 1
 
 
 def test_a_hand_whose_count_failed_is_counted_before_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    game = PokerGame(model("kuhn").folder.source)  # type: ignore[arg-type]
-    seat, count = WebSeat("kuhn", UniformPolicy(game), None, seed=1), table.adjusted_result
-    failures = [GameError("No memory.")]
-
-    def failing(hand: Hand) -> float:
-        if failures:
-            raise failures.pop()
-        return count(hand)
-
-    monkeypatch.setattr(table, "adjusted_result", failing)
-    with pytest.raises(GameError, match="No memory"):
-        call_down(seat)
-    assert (seat.hand.over, seat.raw.count) == (True, 0)
+    seat = WebSeat("kuhn", scripted_policy("raise", KUHN), None, seed=1)
+    seat.act(0, 0, "c")
+    with monkeypatch.context() as patch:
+        patch.setattr(table, "adjusted_result", Mock(side_effect=GameError("No memory.")))
+        with pytest.raises(GameError, match="No memory"):
+            seat.act(0, 2, "c")
+        assert (seat.hand.over, seat.raw.count) == (True, 0)
     seat.next_hand(0)
     assert (seat.raw.count, seat.hand.number) == (1, 1)
 
 
-def test_people_who_act_do_not_wait_for_reviews(person: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_people_who_act_do_not_wait_for_reviews(people: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     go, review = Event(), WebSeat.review
 
     def slow(self: WebSeat, number: int, exact: bool) -> dict[str, Any]:
         assert go.wait(60)
         return review(self, number, exact)
 
-    finish(person, sit(person, "leduc", seed=1))
-    state = sit(person, "kuhn", seed=1)
+    waits, acts = Person(people, "leduc"), Person(people, "kuhn")
+    for person in (waits, acts):
+        person.sit(seed=1)
+    waits.finish()
     monkeypatch.setattr(WebSeat, "review", slow)
     with ThreadPoolExecutor(MANY + 1) as pool:
-        reviews = [pool.submit(person.get, "/api/play/leduc/review", params={"hand": 0}) for _ in range(MANY)]
-        acted = pool.submit(act, person, state, "c").result(30)
+        reviews = [pool.submit(people.get, f"{waits.path}/review", params={"hand": 0}) for _ in range(MANY)]
+        acted = pool.submit(acts.act).result(30)
         waiting = sum(not asked.done() for asked in reviews)
         go.set()
-        assert acted.status_code == 200
-        assert waiting == MANY
+        assert (acted.status_code, waiting) == (200, MANY)
         assert {asked.result(60).status_code for asked in reviews} == {200}
 
 
-def test_a_request_of_another_form_is_refused_with_what_it_has(person: TestClient) -> None:
-    answer = person.post("/api/play/leduc", json={"seed": "soon"})
-    assert answer.status_code == 422
-    assert "'body.seed'" in answer.json()["error"]
-    assert answer.json()["error"].endswith("but is 'soon'.")
-    broken = person.post("/api/play/leduc", content=b"{no", headers={"content-type": "application/json"})
-    assert broken.json()["error"] == "The request cannot be read: 'body.1': JSON decode error."
+# Seats that are kept
+
+
+Begin = Callable[..., Person]
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Begin:
+    """Start a server on one folder of seats: a visitor with the given cookie."""
+
+    def start(token: str | None = None, warn: Callable[[str], None] = pytest.fail) -> Person:
+        served = site(agent("even", "leduc", UniformPolicy), model("kuhn"))
+        served.seats, served.warn = tmp_path / "seats", warn
+        visitor = TestClient(build_app(served), base_url="http://127.0.0.1", follow_redirects=False)
+        if token:
+            visitor.cookies.set(COOKIE, token, domain="127.0.0.1", path="/")
+        return Person(visitor, "even")
+
+    return start
+
+
+def token_of(person: Person) -> str:
+    return str(person.client.cookies[COOKIE])
+
+
+@pytest.mark.parametrize("path", ["/", "/play/even", "/play/even?seed=7&hand=2", "/api/play/even"])
+def test_no_link_makes_or_changes_a_seat(begin: Begin, path: str, tmp_path: Path) -> None:
+    person = begin()
+    assert "set-cookie" not in person.client.get(path).headers
+    assert not any((tmp_path / "seats").iterdir())
+    before = person.sit(seed=3)
+    assert "set-cookie" not in person.client.get(path).headers
+    assert person.state == before
+
+
+def test_a_form_takes_a_seat_once(begin: Begin) -> None:
+    person = begin()
+    assert '<form method="post" action="/play/even"' in person.client.get("/play/even").text
+    person.client.post("/play/even", data={"seed": "5"})
+    before = person.state
+    again = person.client.post("/play/even", data={"seed": "6"})  # from an old page
+    assert again.status_code == 303
+    assert "set-cookie" not in again.headers
+    assert person.state == before
+
+
+def test_seat_results_and_hand_are_there_after_a_restart(begin: Begin) -> None:
+    person = begin()
+    person.sit()
+    for _ in range(2):
+        over = person.finish()
+        assert begin(token_of(person)).state == over  # and the hand is not counted twice
+        person.next()
+    state = person.act().json()
+    later = begin(token_of(person))
+    assert later.state == state
+    assert later.finish() == person.finish()  # the same cards and the same agent
+    assert later.next() == person.next()  # of the same secret
+
+
+def test_people_are_told_apart_after_a_restart(begin: Begin, tmp_path: Path) -> None:
+    people = begin(), begin()
+    states = [person.sit(seed=seed) for seed, person in enumerate(people)]
+    tokens = [token_of(person) for person in people]
+    assert [begin(token).state for token in tokens] == states
+    assert begin("made-up").client.get("/api/play/even").status_code == 404
+    kept = "".join(path.name + path.read_text() for path in (tmp_path / "seats").iterdir())
+    assert not any(token in kept for token in tokens)  # who reads the files cannot take a seat
+    assert (tmp_path / "seats").stat().st_mode & 0o077 == 0
+    known = begin(tokens[0])
+    known.sit(seed=9)
+    assert token_of(known) == tokens[0]
+
+
+def test_servers_on_two_ports_of_a_host_leave_each_other_their_seats(begin: Begin) -> None:
+    """A browser sends the cookies of a host to all of its ports."""
+    first, second = begin(), Person(client(agent("even", "kuhn", UniformPolicy)), "even")
+    second.client.cookies.jar = first.client.cookies.jar
+    for person, port in ((first, 8321), (second, 8322)):
+        person.client.base_url = f"http://127.0.0.1:{port}"  # type: ignore[assignment]
+    before = first.sit(seed=1)
+    assert second.client.get("/api/play/even").status_code == 404
+    second.sit(seed=2)
+    assert first.state == before
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"game": "kuhn"}, "is of another game"),
+        ({"raw": 1}, "is damaged"),
+        ({"hand": {"seed": 1, "number": 0, "steps": ["x"]}}, "is of another game"),
+        (None, "cannot be read"),
+    ],
+)
+def test_a_seat_that_cannot_go_on_is_told_and_left(begin: Begin, tmp_path: Path, change: Any, words: str) -> None:
+    person, told = begin(), []
+    person.sit(seed=1)
+    (path,) = (tmp_path / "seats").iterdir()
+    path.write_text("{" if change is None else json.dumps(json.loads(path.read_text()) | change))
+    later = begin(token_of(person), told.append)
+    assert later.client.get("/api/play/even").status_code == 404
+    assert words in told[0]
+    later.sit(seed=1)
+
+
+def test_seats_that_cannot_be_kept_are_told_once_and_stay_in_memory(begin: Begin, tmp_path: Path) -> None:
+    (tmp_path / "seats").write_text("a file is in the way")
+    told: list[str] = []
+    person = begin(None, told.append)
+    person.sit(seed=1)
+    assert person.act().status_code == 200
+    (sentence,) = told
+    assert "Seats and results are lost when the server stops" in sentence
+
+
+def test_seats_that_were_not_used_for_longest_are_removed_with_their_files(tmp_path: Path) -> None:
+    seats = Seats(tmp_path, pytest.fail, most=2)
+    for token in "abac":
+        if seats.find(token, "even") is None:
+            seats.put(token, WebSeat("even", UniformPolicy(KUHN), None, seed=1))
+    assert [seats.known(token) for token in "abc"] == [True, False, True]
+    assert len(list(tmp_path.iterdir())) == len(seats) == 2
+    Seats(tmp_path, pytest.fail, most=1)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_link_deals_a_hand_again_beside_the_session(begin: Begin) -> None:
+    person = begin()
+    person.sit()
+    person.finish()
+    person.next()
+    over = person.finish()
+    again = {"seed": over["result"]["seed"], "hand": "2"}
+    assert f'href="/play/even?seed={again["seed"]}&amp;hand=2"' in person.client.get("/play/even").text
+    offer = person.client.get("/play/even", params=again).text
+    assert f"Hand 2 of seed <code>{again['seed']}</code> is dealt again" in offer
+    assert person.client.post("/play/even", data=again).status_code == 303
+    state = person.state
+    assert (state["hand"], state["cards"], state["counts"]) == (1, over["cards"], False)
+    assert person.client.post("/play/even", data=again).status_code == 409  # one hand after the other
+    done = person.finish()
+    assert done["result"]["agent_cards"] == over["result"]["agent_cards"]
+    assert done["session"] == over["session"]
+    assert begin(token_of(person)).finish() == done  # after a restart, too
+    assert (person.next()["hand"], person.state["counts"]) == (2, True)
+
+
+def test_somebody_without_a_seat_follows_the_link_of_a_hand(begin: Begin) -> None:
+    seed, person, other = str(2**64 - 1), begin(), begin()
+    assert person.client.post("/play/even", data={"seed": seed, "hand": "4"}).status_code == 303
+    shown = person.state
+    assert (shown["hand"], shown["counts"], shown["session"]["raw"]["hands"]) == (3, False, 0)
+    assert other.sit(seed=seed, hand=3)["cards"] == shown["cards"]
+    person.finish()
+    assert (person.next()["hand"], person.state["counts"]) == (0, True)
+
+
+@pytest.mark.parametrize("seed", [str(2**64), "-1", "7x"])
+def test_what_is_no_seed_is_quoted(begin: Begin, seed: str) -> None:
+    answer = begin().client.post("/play/even/new", data={"seed": seed})
+    assert answer.status_code == 400
+    assert f"a whole number from 0 to {2**64 - 1} as seed, but has &#39;{seed}&#39;" in answer.text
+    assert begin().client.post("/api/play/even", json={"seed": seed}).status_code == 422
