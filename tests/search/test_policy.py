@@ -1,8 +1,5 @@
 """Policies with search: one answer for one public state, ranges by Bayes' rule, and what safety does, exactly."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +11,7 @@ from board_play import random_policy
 from deepcfr.boards.boards import Boards, SampledBoards
 from deepcfr.boards.sweep import RoundPass, Scratch
 from deepcfr.config import SearchConfig
-from deepcfr.core.errors import ConfigError, DeepCFRError, GameError
+from deepcfr.core.errors import ConfigError, GameError
 from deepcfr.core.parallel import Workers
 from deepcfr.core.types import Infosets
 from deepcfr.game.cards import suit_permutations
@@ -64,46 +61,21 @@ def nash_conv(policy: Policy) -> float:
 def test_safe_search_lowers_nash_conv_and_unsafe_search_need_not(solved: VectorCFR) -> None:
     plain = Table(solved.average_policy())
     without = nash_conv(plain)
-    safe = {kind: nash_conv(ResolvingPolicy(plain, SearchConfig(kind, (), 300))) for kind in ("gadget", "maxmargin")}
+    safe = {kind: nash_conv(ResolvingPolicy(plain, SearchConfig(kind, (), 150))) for kind in ("gadget", "maxmargin")}
     assert safe["gadget"] < 0.8 * without
     assert safe["maxmargin"] < without
     # rare ranges: an equilibrium for the ranges that arrive says little of what is best against others
-    assert nash_conv(ResolvingPolicy(plain, SearchConfig("unsafe", (), 300))) > without
+    assert nash_conv(ResolvingPolicy(plain, SearchConfig("unsafe", (), 150))) > without
 
 
-def test_the_rest_of_an_equilibrium_is_found_again_from_its_own_ranges() -> None:
-    """All rounds of a game searched from its beginning are the game itself."""
-    searching = ResolvingPolicy(UniformPolicy(LEDUC), SearchConfig("unsafe", (0, 1), 400))
-    whole = VectorCFR(LEDUC, tabular("dcfr", 400))
-    list(whole.iterations())
-    board = Boards(LEDUC, merge=True).children(Boards(LEDUC, merge=True).root)[0]
-    tree = whole.boards.rounds[0]
-    expected = whole.average_policy().on_board(tree, whole.boards.kept[0][0])
-    np.testing.assert_allclose(searching.on_board(tree, board), expected, atol=2e-2)  # search is in 32 bits
-    inside = subgame(LEDUC, SampledBoards(LEDUC).rounds, board, np.array([0]))
-    solver = SubgameSolver(inside, np.ones((2, 1, len(board))))
-    solver.run(400)
-    assert 1000 * solver.nash_conv()[0] == pytest.approx(nash_conv(whole.average_policy()), rel=0.2)
+def test_rounds_that_are_not_searched_are_played_as_before() -> None:
+    plain, boards = random_policy(LEDUC, 7), Boards(LEDUC, merge=True)
+    (board,) = boards.children(boards.root)
+    searching = ResolvingPolicy(plain, SearchConfig(iterations=1))
+    np.testing.assert_array_equal(searching.on_board(boards.rounds[0], board), plain.on_board(boards.rounds[0], board))
 
 
-def test_the_plain_policy_is_asked_once_for_the_board_of_a_subgame(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    plain = random_policy(LEDUC, 5)
-    found = ResolvingPolicy._plain
-
-    def counted(self: ResolvingPolicy, part: Any, board: Any) -> Any:
-        asked.append(board.round)
-        return found(self, part, board)
-
-    monkeypatch.setattr(ResolvingPolicy, "_plain", counted)
-    boards = Boards(LEDUC, merge=True)
-    (before,) = boards.children(boards.root)
-    part = boards.rounds[1].only(np.array([0]))
-    ResolvingPolicy(plain, SearchConfig("gadget", (), 5)).on_board(part.tree, boards.children(before)[0])
-    assert asked.count(1) == 2  # one for each player's own subgame
-
-
-@pytest.mark.parametrize("kind", ["unsafe", "gadget", "maxmargin"])
+@pytest.mark.parametrize("kind", ["unsafe", "gadget"])
 def test_single_infosets_have_the_strategy_of_the_board_in_any_suits(kind: str) -> None:
     policy = ResolvingPolicy(UniformPolicy(HULH), SearchConfig(kind, (3,), 5))  # type: ignore[arg-type]
     tree, root = SampledBoards(HULH).rounds[3], 200
@@ -121,12 +93,6 @@ def test_single_infosets_have_the_strategy_of_the_board_in_any_suits(kind: str) 
         for edge in range(part.tree.first_edge[node], part.tree.first_edge[node + 1]):
             got = found[:, part.tree.edge_action[edge]].numpy()
             np.testing.assert_allclose(got, expected[edge, board.canonical[hands]], rtol=1e-6)
-    assert policy.probabilities(
-        Infosets(torch.zeros(1, dtype=torch.int64), torch.from_numpy(canonicals[:1]))
-    ).shape == (
-        1,
-        3,
-    )
 
 
 def test_the_answer_does_not_depend_on_the_order_or_the_company_of_questions() -> None:
@@ -162,14 +128,14 @@ def test_ranges_follow_what_the_searching_policy_plays_before() -> None:
     assert np.abs(only_second - expected).max() > 0.01
 
 
-@pytest.mark.parametrize("kind", ["unsafe", "gadget", "maxmargin"])
+@pytest.mark.parametrize("kind", ["unsafe", "maxmargin"])
 def test_threads_share_the_boards_of_a_subgame_and_change_nothing(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     shared: list[int] = []
 
     class Watched(Workers):
-        def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        def map(self, *given: Any) -> Any:
             shared.append(self.count)
-            return super().map(work, items)
+            return super().map(*given)
 
     monkeypatch.setattr(policy, "_workers", Watched)
     boards, plain = Boards(LEDUC, merge=True), random_policy(LEDUC, 8)
@@ -180,14 +146,6 @@ def test_threads_share_the_boards_of_a_subgame_and_change_nothing(kind: Any, mon
     np.testing.assert_array_equal(together.on_board(boards.rounds[0], board), expected)
     # each player's passes in every iteration, and the opponent's alternative for each resolver
     assert shared == [2] * (20 if kind == "unsafe" else 42)
-
-
-def test_rounds_that_are_not_searched_are_played_as_before() -> None:
-    plain = random_policy(LEDUC, 7)
-    boards = Boards(LEDUC, merge=True)
-    (board,) = boards.children(boards.root)
-    searching = ResolvingPolicy(plain, SearchConfig(iterations=1))
-    np.testing.assert_array_equal(searching.on_board(boards.rounds[0], board), plain.on_board(boards.rounds[0], board))
 
 
 @pytest.mark.parametrize(
@@ -204,9 +162,8 @@ def test_rounds_that_are_not_searched_are_played_as_before() -> None:
     ids=["round", "gap", "iterations", "threads", "memory", "game", "boards"],
 )  # fmt: skip
 def test_what_cannot_be_searched_is_a_sentence(make: object, sentence: str) -> None:
-    with pytest.raises(DeepCFRError, match=sentence) as error:
+    with pytest.raises((ConfigError, GameError), match=sentence):
         make()  # type: ignore[operator]
-    assert isinstance(error.value, ConfigError | GameError)
 
 
 def test_hands_that_never_come_to_a_decision_are_played_as_before() -> None:
