@@ -6,12 +6,10 @@ import pytest
 from bet_size_games import TWO_ROUNDS
 from deepcfr.core.errors import GameError
 from deepcfr.game.bet_size_game import ImplicitPoker
-from deepcfr.game.cards import cards_text
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.rules import PRESETS
 from deepcfr.play.hand import Hand, adjusted_result, decisions, free_holes
 from deepcfr.policy.base import UniformPolicy
-from deepcfr.policy.query import hand_strategy, query
 from deepcfr.policy.styles import scripted_policy
 
 BET_SIZES = ImplicitPoker(TWO_ROUNDS)
@@ -42,7 +40,7 @@ def test_nothing_is_done_out_of_turn_or_against_the_rules() -> None:
         hand.act_for_agent()
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", range(2))
 def test_the_same_actions_make_the_same_hand(number: int) -> None:
     for policy in (UniformPolicy(PokerGame(PRESETS["fhp-mini"])), UniformPolicy(BET_SIZES)):
         hand = finish(Hand(policy, 9, number))  # type: ignore[arg-type]
@@ -56,17 +54,15 @@ def test_the_same_actions_make_the_same_hand(number: int) -> None:
 
 
 @pytest.mark.parametrize("token", ["c", "r4", "f"])
-@pytest.mark.parametrize("number", range(4))
-def test_a_bet_size_hand_against_every_hand_of_the_agent(token: str, number: int) -> None:
-    hand = finish(Hand(UniformPolicy(BET_SIZES), 5, number), token)
-    holes = free_holes(hand.rules, (*hand.hole(hand.person), *hand.board))
-    assert np.allclose(hand.chances(holes), hand.chances(holes)[0])  # uniform play tells nothing
-    wins = hand.wins(holes)
-    mine = [place for place, hole in enumerate(holes.tolist()) if tuple(hole) == hand.hole(1 - hand.person)]
-    assert wins[mine[0]] == hand.won
-    assert adjusted_result(hand) == pytest.approx(wins.mean())
-    if not hand.state.showdown:
-        assert set(wins) == {hand.won}
+def test_a_bet_size_hand_against_every_hand_of_the_agent(token: str) -> None:
+    for number in (0, 1):
+        hand = finish(Hand(UniformPolicy(BET_SIZES), 5, number), token)
+        holes = free_holes(hand.rules, (*hand.hole(hand.person), *hand.board))
+        assert np.allclose(hand.chances(holes), hand.chances(holes)[0])  # uniform play tells nothing
+        wins = hand.wins(holes)
+        assert wins[(holes == hand.hole(1 - hand.person)).all(1)] == [hand.won]
+        assert adjusted_result(hand) == pytest.approx(wins.mean())
+        assert hand.state.showdown or set(wins) == {hand.won}
 
 
 def test_a_bet_size_agent_does_what_its_policy_says() -> None:
@@ -82,25 +78,21 @@ def test_a_bet_size_agent_does_what_its_policy_says() -> None:
 
 def test_a_person_may_raise_by_any_legal_size_against_a_bet_size_agent() -> None:
     """Whole hands with random sizes: the agent's strategy stays a distribution over legal actions."""
-    random, seen, table = np.random.default_rng(0), set(), UniformPolicy(BET_SIZES)
-    for number in range(200):
-        hand = Hand(table, 3, number)
+    random, seen = np.random.default_rng(0), set()
+    for number in range(60):
+        hand = Hand(UniformPolicy(BET_SIZES), 3, number)
         while not hand.over:
             if not hand.persons_turn:
                 strategy = hand.probabilities()
                 assert sum(strategy.values()) == pytest.approx(1)
                 assert all(hand.state.allows(action) for action in strategy)
                 hand.act_for_agent()
-                continue
-            if hand.sizes is not None and random.random() < 0.6:
+            elif hand.sizes is not None and random.random() < 0.6:
                 size = random.integers(int(2 * hand.sizes[0]), int(2 * hand.sizes[1]) + 1) / 2
-                action = hand.read(f"r{size:g}")
-                assert action is not None
-                seen.add(hand.act(action).token)
+                seen.add(hand.act(hand.read(f"r{size:g}")).token)
             else:
                 hand.act(1)
         holes = free_holes(hand.rules, (*hand.hole(hand.person), *hand.board))
-        assert hand.chances(holes).sum() > 0
         assert adjusted_result(hand) == pytest.approx(float(hand.wins(holes).mean()))  # uniform play tells nothing
     assert {"r2.5", "r3", "r3.5"} <= seen
 
@@ -113,15 +105,3 @@ def test_a_size_out_of_range_is_no_action() -> None:
     for action in (3, 17):
         with pytest.raises(GameError, match=f"Action {action} is not legal here"):
             hand.act(action)
-
-
-def test_strategies_of_all_hands_are_those_of_single_ones() -> None:
-    game = PokerGame(PRESETS["fhp-mini"])
-    policy, board = UniformPolicy(game), (1, 6, 11)
-    holes = free_holes(game.rules, board)
-    assert len(holes) == 17 * 16 // 2
-    node = int(game.tree.child[int(game.tree.child[0, 2]), 1])
-    table = hand_strategy(policy, game.state(node), holes, board)
-    for place in (0, 40, 135):
-        text = f"{cards_text(game.rules, holes[place])} / rc / {cards_text(game.rules, board)}"
-        assert list(query(policy, text).probabilities.values()) == pytest.approx(table[place, 1:].tolist())
