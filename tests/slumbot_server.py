@@ -1,7 +1,5 @@
 """A server of Slumbot's HTTP protocol, whose hands pokerkit deals and referees; its bot plays at random."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

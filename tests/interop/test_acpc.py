@@ -1,7 +1,5 @@
 """Match states: text to data and back, garbage to sentences, and what they mean under a game's rules."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -60,37 +58,12 @@ def test_every_state_comes_back_from_its_text(state: MatchState) -> None:
     assert parse_match_state(state.text) == state
 
 
-@given(
-    st.text(max_size=60)
-    | st.from_regex(r"MATCHSTATE:[0-9]?:[0-9]{0,3}:[fcr/0-9]{0,9}:[2-9AKcdhs|/]{0,12}", fullmatch=True)
-)
-@settings(max_examples=300)
-def test_garbage_is_refused_with_a_sentence(text: str) -> None:
-    problem = ""
-    try:
-        state = parse_match_state(text)
-    except ProtocolError as error:
-        (problem,) = error.problems
-    else:  # whatever is accepted means the same when it is written again
-        assert parse_match_state(state.text) == state
-    assert problem == "" or (problem.endswith(".") and "\n" not in problem)
-
-
-def test_known_state() -> None:
-    state = parse_match_state("MATCHSTATE:1:30:r300c/cr900:|JdTc/8c8dJs")
-    assert state.betting == ((Move("r", 300), Move("c")), (Move("c"), Move("r", 900)))
-    assert (state.position, state.hand) == (1, 30)
-    assert state.holes == ((), ("Jd", "Tc"))
-    assert state.board == (("8c", "8d", "Js"),)
-
-
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("MATCHSTATE:0:1:c", "is no match state"),
         ("STATE:0:1:c:AcAd|", "is no match state"),
         ("MATCHSTATE:2:1:c:AcAd|", "position .* is '2'"),
-        ("MATCHSTATE:0:x:c:AcAd|", "hand number .* is 'x'"),
         ("MATCHSTATE:0:-1:c:AcAd|", "hand number .* is '-1'"),
         ("MATCHSTATE:0:٣:c:AcAd|", "hand number"),
         ("MATCHSTATE:0:1:cb:AcAd|", "betting 'cb'"),
@@ -100,24 +73,33 @@ def test_known_state() -> None:
         ("MATCHSTATE:0:1:c:AcAx|", "cards 'AcAx'"),
         ("MATCHSTATE:0:1:c:AcAc|", "card Ac stands twice"),
         ("MATCHSTATE:0:1:cc/:AcAd|", "betting of 2 rounds, but cards of 1"),
+        # of another game than fhp
+        ("MATCHSTATE:0:1::Ac|", "are not 2 to a hand, as fhp has them"),
+        ("MATCHSTATE:0:1::|AcAd", "are not 2 to a hand, as fhp has them"),
+        ("MATCHSTATE:0:1::AcAd|Kc", "are not 2 to a hand, as fhp has them"),
+        ("MATCHSTATE:0:1:cc/:AcAd|/2c2d", "deals 2 board cards in round 2, but fhp deals 3"),
+        ("MATCHSTATE:0:1:cc/cc/:AcAd|/2c2d2h/3c", "has 3 rounds, but fhp has 2"),
     ],
 )
-def test_damaged_states(text: str, sentence: str) -> None:
+def test_damaged_and_foreign_states(text: str, sentence: str) -> None:
     with pytest.raises(ProtocolError, match=sentence):
-        parse_match_state(text)
+        seen_cards(PRESETS["fhp"], parse_match_state(text))
 
 
-def test_moves_versions_and_comments() -> None:
-    assert [parse_move(text) for text in ("f", "c", "r", "r20")] == [Move("f"), Move("c"), Move("r"), Move("r", 20)]
+def test_known_states() -> None:
+    state = parse_match_state("MATCHSTATE:1:30:r300c/cr900:|JdTc/8c8dJs")
+    assert state.betting == ((Move("r", 300), Move("c")), (Move("c"), Move("r", 900)))
+    assert (state.position, state.hand, state.holes, state.board) == (1, 30, ((), ("Jd", "Tc")), (("8c", "8d", "Js"),))
+    state = parse_match_state("MATCHSTATE:1:1:cc/:|2dAs/2cQdTh")
+    assert seen_cards(PRESETS["fhp"], state) == ((1, 51), (0, 41, 34))
+    # the big blind is position 0; in games with antes player 0, who acts first, is
+    assert [position_of(PRESETS[name], 0) for name in ("fhp", "leduc")] == [1, 0]
     for text in ("", "k", "r-1", "c1", "rr", "f ", "R"):
         with pytest.raises(ProtocolError, match="is no action"):
             parse_move(text)
-    assert [is_version(text) for text in ("VERSION:2.0.0", "VERSION:2.0.7", "VERSION:1.0.0", "version:2.0.0", "")] == [
-        True, True, False, False, False,
-    ]  # fmt: skip
-    assert [is_comment(text) for text in ("", "  ", "# MATCHSTATE", ";GUI", "MATCHSTATE")] == [
-        True, True, True, True, False,
-    ]  # fmt: skip
+    versions = ("VERSION:2.0.0", "VERSION:2.0.7", "VERSION:1.0.0", "version:2.0.0", "")
+    assert [is_version(text) for text in versions] == [True, True, False, False, False]
+    assert [is_comment(text) for text in ("", "  ", "# MATCHSTATE", ";GUI", "MATCHSTATE")] == [True] * 4 + [False]
 
 
 # Under rules
@@ -155,25 +137,13 @@ def parse_betting(text: str) -> tuple[tuple[Move, ...], ...]:
 @pytest.mark.parametrize(
     ("game", "betting", "sentence"),
     [
-        ("fhp", "f", "ok"),
         ("fhp", "rrrc/", "ok"),
         ("fhp", "rrrr", "The action r is not one of fhp with 400 and 300 chips in the pot, where f or c is allowed"),
-        (
-            "fhp",
-            "r300",
-            "The action r300 is not one of fhp with 50 and 100 chips in the pot, where f or c or r is allowed",
-        ),
+        ("fhp", "r300", "The action r300 is not one of fhp with 50 and 100 chips in the pot, where f or c or r is"),
         ("fhp", "cc/ccc", "goes on after the hand is over"),
-        ("fhp", "ff", "goes on after the hand is over"),
         ("fhp", "crc", "has its rounds at other places than 'crc/'"),
-        ("fhp", "/cc", "has its rounds at other places than 'cc/'"),
         ("fhp", "cf", "The action f is not one of fhp with 100 and 100 chips"),
-        (
-            "fhp-pot",
-            "c",
-            "The action c is not one of fhp-pot with 50 and 100 chips in the pot, where f or r300 is allowed",
-        ),
-        ("fhp-pot", "r", "The action r is not one of fhp-pot"),
+        ("fhp-pot", "r", "The action r is not one of fhp-pot with 50 and 100 chips in the pot, where f or r300 is"),
         ("fhp-pot", "r300c/r900", "ok"),
         ("fhp-pot", "r300c/r901", "The action r901 is not one of fhp-pot with 300 and 300 chips"),
         ("hunl-pot", "r300r900r2700r8100r20000c///", "ok"),
@@ -190,40 +160,15 @@ def test_betting_of_other_games_is_refused(game: str, betting: str, sentence: st
 
 
 def test_small_decks_keep_the_highest_cards() -> None:
-    named = {name: [card_name(rules, card) for card in range(rules.num_cards)] for name, rules in PRESETS.items()}
-    assert named["fhp"] == CARDS
-    assert named["leduc"] == ["Qh", "Qs", "Kh", "Ks", "Ah", "As"]
-    assert named["kuhn"] == ["Qs", "Ks", "As"]
-    for name, rules in PRESETS.items():
-        assert [card_number(rules, text) for text in named[name]] == list(range(rules.num_cards))
+    for name, expected in (
+        ("fhp", CARDS),
+        ("leduc", ["Qh", "Qs", "Kh", "Ks", "Ah", "As"]),
+        ("kuhn", ["Qs", "Ks", "As"]),
+    ):
+        assert [card_name(PRESETS[name], card) for card in range(PRESETS[name].num_cards)] == expected
+        assert [card_number(PRESETS[name], text) for text in expected] == list(range(len(expected)))
     with pytest.raises(ProtocolError, match="Jh is not in the deck of leduc"):
         card_number(PRESETS["leduc"], "Jh")
-
-
-def test_positions() -> None:
-    """The big blind is position 0; in games with antes player 0, who acts first, is."""
-    assert [position_of(PRESETS["fhp"], player) for player in (0, 1)] == [1, 0]
-    assert [position_of(PRESETS["leduc"], player) for player in (0, 1)] == [0, 1]
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("MATCHSTATE:0:1::Ac|", "are not 2 to a hand, as fhp has them"),
-        ("MATCHSTATE:0:1::|AcAd", "are not 2 to a hand, as fhp has them"),
-        ("MATCHSTATE:0:1::AcAd|Kc", "are not 2 to a hand, as fhp has them"),
-        ("MATCHSTATE:0:1:cc/:AcAd|/2c2d", "deals 2 board cards in round 2, but fhp deals 3"),
-        ("MATCHSTATE:0:1:cc/cc/:AcAd|/2c2d2h/3c", "has 3 rounds, but fhp has 2"),
-    ],
-)
-def test_cards_of_other_games_are_refused(text: str, sentence: str) -> None:
-    with pytest.raises(ProtocolError, match=sentence):
-        seen_cards(PRESETS["fhp"], parse_match_state(text))
-
-
-def test_seen_cards() -> None:
-    state = parse_match_state("MATCHSTATE:1:1:cc/:|2dAs/2cQdTh")
-    assert seen_cards(PRESETS["fhp"], state) == ((1, 51), (0, 41, 34))
 
 
 def test_board_cards_before_the_first_round_have_no_place() -> None:

@@ -1,7 +1,5 @@
 """Hands over Slumbot's protocol against a server that pokerkit referees, and servers that break it."""
 
-from __future__ import annotations
-
 import socketserver
 import threading
 from collections.abc import Iterator
@@ -10,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from command_line import deepcfr, problem
 from deepcfr.core.errors import ConfigError, GameError
@@ -33,31 +29,30 @@ def test_many_hands_are_played_and_counted(slashes: bool) -> None:
     table = Table(seed=1, slashes=slashes)
     with serving(table) as address:
         session = Slumbot(UNIFORM, address, seed=2)
-        match = session.play(150)
-    assert match.hands == table.hands == 150
+        match = session.play(60)
+    assert match.hands == table.hands == 60
     assert match.chips == pytest.approx(table.total)
-    assert match.mean == pytest.approx(1000 * table.total / 100 / 150)
+    assert match.mean == pytest.approx(1000 * table.total / 100 / 60)
     facts = session.agent.facts()
-    assert facts["translated_hands"] > 30
+    assert facts["translated_hands"] > 10
     assert facts["lost_hands"] < facts["translated_hands"]
     actions = [body["incr"] for body in table.requests if "incr" in body]
     assert {action[0] for action in actions} == set("kcfb")
     assert "token" not in table.requests[0]
     tokens = [body["token"] for body in table.requests[1:]]
     assert all(int(token.removeprefix("token-")) >= 1 for token in tokens)
-    assert len(set(tokens)) == 150  # a new one is used from then on
+    assert len(set(tokens)) == 60  # a new one is used from then on
 
 
 def test_a_network_of_pot_bets_plays_too() -> None:
     table = Table(seed=5)
     with serving(table) as address:
-        match = Slumbot(UniformPolicy(load_game("hunl-pot")), address).play(25)
+        match = Slumbot(UniformPolicy(load_game("hunl-pot")), address).play(10)
     assert match.chips == pytest.approx(table.total)
 
 
 def test_the_command_reports_the_match(tmp_path: Path) -> None:
-    table = Table(seed=3)
-    rules = tmp_path / "small.toml"
+    table, rules = Table(seed=3), tmp_path / "small.toml"
     rules.write_text(
         "stack = 20_000\nbet_sizes = [[300, 900], [75], [75], [75]]\nmeasure = ['chips', 'pot', 'pot', 'pot']\n"
         "max_raises = [2, 2, 2, 2]\nall_in = [true, true, true, true]\n"
@@ -65,10 +60,9 @@ def test_the_command_reports_the_match(tmp_path: Path) -> None:
     made = ("solve", rules, "--solver", "mccfr", "--abstraction", "texture", "--iterations", 1)
     assert deepcfr(*made, "--traversals", 20, "--out", tmp_path / "run", "--json").status == 0
     with serving(table) as address:
-        facts = deepcfr("slumbot", tmp_path / "run", "--address", address, "--hands", 12, "--json").json
+        facts = deepcfr("slumbot", tmp_path / "run", "--address", address, "--hands", 5, "--json").json
         words = deepcfr("slumbot", tmp_path / "run", "--address", f"{address}/", "--hands", 3).out
-    assert facts["hands"] == 12
-    assert facts["unit"] == "mbb/g"
+    assert (facts["hands"], facts["unit"]) == (5, "mbb/g")
     assert f"{tmp_path / 'run'} against Slumbot at " in words
     assert {body["path"] for body in table.requests} == {"/slumbot/api/new_hand", "/slumbot/api/act"}
 
@@ -88,18 +82,15 @@ def test_the_published_answers_are_read() -> None:
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"client_pos": 2}, "'client_pos' is '2', and must be 0 or 1"),
-    ({"client_pos": True}, "'client_pos' is 'True'"),
     ({"action": None}, "'action' is 'None', and must be a text"),
     ({"action": "b200x"}, "must be made of k, c, f and b with chips"),
     ({"action": "k"}, "with k where there is no such action"),
     ({"action": "b150"}, "The action r150 is not one of hunl-ladder"),
-    ({"action": "b30000"}, "The action r30000 is not one of hunl-ladder"),
     ({"action": "fc"}, "goes on after the hand is over"),
     ({"action": "b200c/kk/"}, "'board' has 0 cards"),
     ({"action": "b200c"}, "has its rounds at other places"),
     ({"action": "b200c/", "board": ["8c", "8d", "8c"]}, "A card stands twice"),
     ({"hole_cards": ["Ac", "1d"]}, "'hole_cards' is .* must be a list of cards"),
-    ({"hole_cards": "AcKd"}, "'hole_cards' is .* must be a list of cards"),
     ({"winnings": 5}, "The server ends the hand after 'b200', where it is not over"),
     ({"winnings": 5, "action": "b200f"}, "The server counts 5 chips where its cards and actions bring -100"),
     ({"winnings": "5", "action": "b200f"}, "'winnings' is '5', and must be a whole number"),
@@ -112,13 +103,8 @@ class Fixed:
     """Answers every request in the same way."""
 
     def __init__(self, answer: Any) -> None:
-        self.answer = answer
+        self.new_hand = self.act = lambda _: answer
         self.requests: list[dict[str, Any]] = []
-
-    def new_hand(self, _: dict[str, Any]) -> Any:
-        return self.answer
-
-    act = new_hand
 
 
 @pytest.mark.parametrize(("change", "sentence"), BAD)
@@ -129,10 +115,17 @@ def test_a_server_that_breaks_the_protocol_is_named(change: dict[str, Any], sent
 
 @pytest.mark.parametrize(
     ("raw", "sentence"),
-    [(b"<html>", "is not JSON"), (b"[1]", "is no JSON object"), (b" " * 70_000, "more than 65,536")],
+    [
+        (b"<html>", "is not JSON"),
+        (b"[1]", "is no JSON object"),
+        (b" " * 70_000, "more than 65,536"),
+        (b"nonsense\r\n\r\n", "cannot be reached"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", "is not JSON"),
+    ],
 )
 def test_answers_that_are_no_objects_are_named(raw: bytes, sentence: str) -> None:
-    with serving(Fixed(raw)) as address, pytest.raises(ProtocolError, match=sentence):
+    answer = raw if raw.startswith((b"non", b"HTTP")) else b"HTTP/1.1 200 OK\r\n\r\n" + raw
+    with answering_once(answer) as address, pytest.raises(ProtocolError, match=sentence):
         Slumbot(UNIFORM, address).play(1)
 
 
@@ -150,12 +143,6 @@ def answering_once(raw: bytes) -> Iterator[str]:
         thread.start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         thread.join()
-
-
-@pytest.mark.parametrize("raw", [b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"])
-def test_an_answer_that_is_no_http_is_named(raw: bytes) -> None:
-    with answering_once(raw) as address, pytest.raises(ProtocolError, match=r"cannot be reached|is not JSON"):
-        Slumbot(UNIFORM, address).play(1)
 
 
 def test_no_redirect_is_followed() -> None:
@@ -191,22 +178,3 @@ def test_what_cannot_be_is_refused_before_a_request() -> None:
     with pytest.raises(GameError, match="'fhp-pot' is not that"):
         Slumbot(UniformPolicy(load_game("fhp-pot")), "http://127.0.0.1:9")
     assert "no raises that could stand" in problem(deepcfr("slumbot", "fhp", "--address", "http://127.0.0.1:9"))
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text("bkcf/0123456789AKQdhs", max_size=12),
-    lambda inner: st.lists(inner, max_size=4),
-    max_leaves=6,
-)
-
-
-@given(st.dictionaries(st.sampled_from([*GOOD, "bot_hole_cards", "winnings"]), JSON))
-def test_any_answer_is_read_or_refused_with_a_sentence(answer: dict[str, Any]) -> None:
-    try:
-        state = read_answer(RULES, GOOD | answer, 0)
-    except ProtocolError as error:
-        refusal = str(error)
-    else:
-        refusal = ""
-        assert state.position in (0, 1)
-    assert refusal == "" or refusal.endswith(".")
