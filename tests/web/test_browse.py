@@ -23,7 +23,7 @@ from deepcfr.network.networks import build_network
 from deepcfr.policy.base import UniformPolicy
 from deepcfr.policy.network import RegretMatchingPolicy
 from deepcfr.policy.query import hand_strategy
-from deepcfr.web.browse import LEAST_OPACITY, crumbs, deck, detail, difference, grid, opacity
+from deepcfr.web.browse import LEAST_OPACITY, deck, detail, difference, grid, opacity
 from deepcfr.web.play_view import action_kinds, bars, card_face, percent, signed
 from deepcfr.web.ranges import (
     Position,
@@ -95,19 +95,6 @@ def test_names_are_those_of_the_round_and_blinds_are_bets() -> None:
 def test_what_is_no_position_is_refused(betting: str, board: str, words: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(words)):
         read_position(LEDUC, betting, board)
-
-
-def test_crumbs_lead_to_every_decision_and_every_next_action() -> None:
-    parts = crumbs("a", read_position(LEDUC, "crc/", "Qc"))
-    assert [part.get("who", "board") for part in parts] == ["Player 0", "Player 1", "Player 0", "board", "Player 0"]
-    chosen = [action["name"] for part in parts for action in part.get("actions", []) if action["chosen"]]
-    assert chosen == ["check", "bet 2", "call"]
-    after = [action["address"] for action in parts[-1]["actions"]]
-    assert after == [f"/strategy/a?betting=crc/{letter}&board=Qc" for letter in "cr"]
-    assert [part.get("here", False) for part in parts] == [False] * 4 + [True]
-    assert parts[3]["address"] == "/strategy/a?betting=crc/"
-    over = crumbs("a", read_position(LEDUC, "rf", ""))
-    assert [action["ends"] for action in over[1]["actions"]] == [True, False, False]
 
 
 def test_boards_are_chosen_where_cards_are_missing() -> None:
