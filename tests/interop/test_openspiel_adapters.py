@@ -24,7 +24,7 @@ from deepcfr.interop.openspiel import from_openspiel, to_openspiel, to_openspiel
 from deepcfr.measure.exploitability import exploitability, tree_exploitability
 from deepcfr.policy.base import Policy, UniformPolicy
 from deepcfr.policy.styles import scripted_policy
-from deepcfr.policy.tables import TablePolicy, TreePolicy, canonical_hands, table_of
+from deepcfr.policy.tables import TreePolicy, table_of
 from leaning import Leaning
 from openspiel_poker import openspiel_infosets, openspiel_policy, small_fhp
 from openspiel_policies import from_poker, to_tabular_policy
@@ -112,21 +112,10 @@ def test_probabilities_are_in_the_columns_of_the_game(name: str) -> None:
     np.testing.assert_allclose(rounded.sum(1), 1, rtol=1e-15)
 
 
-def random_poker_policy(name: str, suits: Suits) -> TablePolicy:
-    game = load_game(name, suits)
-    assert isinstance(game, PokerGame)
-    random, tables = np.random.default_rng(5), []
-    for round_, views in enumerate(canonical_hands(game)):
-        legal = game.tree.legal[: game.tree.num_decisions][game.tree.round[: game.tree.num_decisions] == round_]
-        table = random.random((len(legal), len(views), legal.shape[1])) * legal[:, None]
-        tables.append(table / table.sum(2, keepdims=True))
-    return TablePolicy(game, tables)
-
-
 @pytest.mark.parametrize(("ours", "suits"), [("kuhn", "raw"), ("leduc", "canonical")])
 def test_poker_policies_become_openspiels(ours: str, suits: Suits) -> None:
     """The sweep over ranges and the sequence form agree on a random policy: two evaluators, two rules engines."""
-    policy = random_poker_policy(ours, suits)
+    policy = Leaning(load_game(ours, suits))
     converted = from_poker(load_openspiel_game(f"{ours}_poker"), policy)
     by_ranges, by_tree = exploitability(policy), tree_exploitability(converted)
     assert by_tree.value == pytest.approx(by_ranges.value, abs=1e-6)
@@ -134,7 +123,7 @@ def test_poker_policies_become_openspiels(ours: str, suits: Suits) -> None:
 
 
 def test_poker_policies_are_refused_by_other_games() -> None:
-    kuhn, leduc = random_poker_policy("kuhn", "raw"), random_poker_policy("leduc", "raw")
+    kuhn, leduc = (Leaning(load_game(name, "raw")) for name in ("kuhn", "leduc"))
     with pytest.raises(GameError, match=r"'kuhn' cannot deal the cards \[3, 0\]"):
         from_poker(load_openspiel_game("leduc_poker"), kuhn)
     with pytest.raises(GameError, match="'kuhn_poker' is not the same game as 'leduc'"):

@@ -94,19 +94,6 @@ def test_values_of_first_decisions_make_up_the_exact_best_response(name: str) ->
     assert 1000 * second == pytest.approx(exact.best_response_values[1], abs=1e-9)
 
 
-def test_no_cost_is_negative_and_the_best_choice_costs_nothing() -> None:
-    costs = Costs(Leaning(GAMES["leduc"]))
-    assert costs.quick
-    hand = hand_of("leduc", [4, 0, 2], 0, [1, 2, 1, 1, 2, 1])
-    assert costs.at(hand, 0) is None  # the first round is not computed yet
-    costs.prepare_soon()
-    for decision in decisions(hand):
-        found = costs.at(hand, decision.step)
-        assert found is not None
-        assert set(found.actions) == set(decision.agent) == set(decision.names)
-        assert found.cost == max(found.actions.values()) - found.actions[decision.action] >= 0
-
-
 def test_the_last_round_agrees_with_the_sweep_over_all_boards() -> None:
     # The call after check and bet ends the first round, and the person begins the second one.
     costs = Costs(Leaning(GAMES["leduc"]))

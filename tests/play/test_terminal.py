@@ -19,7 +19,6 @@ from command_line import deepcfr
 from deepcfr.core.errors import ConfigError, GameError
 from deepcfr.core.rng import key
 from deepcfr.core.types import Infosets
-from deepcfr.game.cards import cards_text
 from deepcfr.game.openspiel import load_openspiel_game
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.rules import PRESETS, PokerRules
@@ -146,19 +145,6 @@ def test_results_are_those_of_an_independent_replay(name: str, answers: str) -> 
     assert result.chips == sum(replayed) * PRESETS[name].unit_chips
     assert result.mean == pytest.approx(1000 * np.mean(replayed))
     assert result.interval == pytest.approx(1000 * 1.959964 * np.std(replayed, ddof=1) / 20**0.5, rel=1e-6)
-
-
-def test_the_cards_are_those_dealt_from_the_seed_and_seats_alternate() -> None:
-    game = GAMES["hulh"]
-    _, lines = session(Always(game, "c"), Script("c" * 100), seed=11, hands=6)
-    for hand, shown in enumerate(hands_of(lines)):
-        cards = game.deal_cards(1, key(11, "play", hand))[0]
-        seats = [cards_text(game.rules, cards[:2]), cards_text(game.rules, cards[2:4])]
-        mine, theirs = seats if hand % 2 == 0 else seats[::-1]
-        assert shown[0] == f"Hand {hand + 1}: you act {'first' if hand % 2 == 0 else 'second'} in pre-flop."
-        assert f"  Your cards: {mine}" in shown
-        assert f"  Showdown: you had {mine}, the agent had {theirs}." in shown
-        assert any(line.startswith(f"  River: {cards_text(game.rules, cards[4:])}, pot ") for line in shown)
 
 
 def test_the_agent_knows_its_own_cards_and_no_others() -> None:
