@@ -272,6 +272,12 @@ MUTANTS = (
     Mutant("a hand that does not come plays on as it happens", "search/subgame.py",
            "best_replies(own, tree.first_edge, tree.edge_child, free, _TIED * most * met, values[player], play.sigma)",
            "pass", "search/test_spot_values.py -k after_every_action"),
+    Mutant("half of a spot's exploitability is told", "search/spot_solver.py", "/ (2 * self.spot.pot), 0.0)",
+           "/ (4 * self.spot.pot), 0.0)", "search/test_spot_values.py -k recursion"),
+    Mutant("each line of search keeps as many solutions as all may", "search/policy.py", "share=1 / _KEPT_LINES)",
+           "share=1)", "search/test_line_search.py -k large_game"),
+    Mutant("a hand that is dealt again counts", "web/table.py", "self._begin(seed, number, counts=False)",
+           "self._begin(seed, number, counts=True)", "web/test_table.py -k beside_the_session"),
 )  # fmt: skip
 
 

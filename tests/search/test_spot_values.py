@@ -139,6 +139,11 @@ def test_values_and_exploitability_of_a_river_are_those_of_the_recursion(
     assert np.array(found.values) == pytest.approx(won + pot / 2, abs=1e-7 * pot)
     assert found.exploitability <= 0.01
     assert found.exploitability == pytest.approx(50 * (best - won).sum() / pot, abs=5e-5)
+    taken = min(pot * found.spot.rake / 100, np.inf if found.spot.cap is None else found.spot.cap)
+    assert sum(found.equities) == pytest.approx(pot - taken)
+    for player in (0, 1):
+        met = held[player] * (pairs.apart @ held[1 - player])
+        assert found.equities[player] == pytest.approx(met @ found.hand_equities[player] / met.sum())
 
 
 @pytest.mark.parametrize(
