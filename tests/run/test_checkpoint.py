@@ -19,16 +19,7 @@ from hypothesis import strategies as st
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from deepcfr.config import (
-    AdvantageFitConfig,
-    FitConfig,
-    MemoryConfig,
-    NetworkConfig,
-    RunConfig,
-    RuntimeConfig,
-    SamplingConfig,
-    config_to_toml,
-)
+from deepcfr.config import RuntimeConfig, config_to_toml
 from deepcfr.core.errors import CheckpointError
 from deepcfr.core.files import json_bytes
 from deepcfr.game.presets import load_rules
@@ -36,19 +27,9 @@ from deepcfr.policy.query import query
 from deepcfr.run import checkpoint as checkpoints
 from deepcfr.run.folder import RunFolder, export
 from deepcfr.solve.deep_cfr import DeepCFR
+from small_runs import Crash, crash, small_config, with_sections
 
-FIT = FitConfig(steps=3, batch_size=16)
-ADVANTAGE = AdvantageFitConfig(**vars(FIT))
-CONFIG = RunConfig(
-    game="kuhn",
-    iterations=9,
-    sampling=SamplingConfig(traversals=20),
-    memory=MemoryConfig(advantage_capacity=40, strategy_capacity=60),  # full after two iterations
-    network=NetworkConfig(kind="mlp", width=8, layers=1),
-    advantage=ADVANTAGE,
-    average=FIT,
-    runtime=RuntimeConfig(threads=1, keep=2),
-)
+CONFIG = small_config(iterations=9, memory={"advantage_capacity": 40, "strategy_capacity": 60})  # full after two
 MEMORIES = ("advantage-0", "advantage-1", "strategy")
 COLUMNS = ("cards", "iteration", "node", "target")
 NETWORKS = "networks.safetensors"
@@ -137,13 +118,13 @@ def fourth(original: Saved) -> DeepCFR:
 # There and back
 
 
-@pytest.mark.parametrize("kind", ["reservoir", "window"])
-@pytest.mark.parametrize("average", [False, True])
-@pytest.mark.parametrize("network", [CONFIG.network, NetworkConfig(kind="paper", width=4)])
+@pytest.mark.parametrize(
+    "kind, average, network", [("reservoir", True, {}), ("window", False, {"kind": "paper", "width": 4})]
+)
 def test_a_restored_solver_is_the_one_that_was_saved_and_goes_on_like_it(
-    tmp_path: Path, kind: Any, average: bool, network: NetworkConfig
+    tmp_path: Path, kind: str, average: bool, network: dict[str, Any]
 ) -> None:
-    config = replace(CONFIG, memory=replace(CONFIG.memory, kind=kind), network=network)
+    config = with_sections(CONFIG, memory={"kind": kind}, network=network)
     run = RunFolder.create(tmp_path / "run", config)
     solver = DeepCFR(run.game(), config)
     for _ in range(3):
@@ -157,13 +138,6 @@ def test_a_restored_solver_is_the_one_that_was_saved_and_goes_on_like_it(
     assert state_of(advance(restored, average=True)) == state_of(advance(solver, average=True))
 
 
-def test_a_run_without_checkpoints_starts_at_the_beginning(tmp_path: Path) -> None:
-    run = RunFolder.create(tmp_path / "run", CONFIG)
-    assert run.checkpoint(pytest.fail) is None
-    solver, seconds = run.load_solver(pytest.fail, memories=True)
-    assert (solver.iteration, solver.nodes_touched, seconds) == (0, 0, 0.0)
-
-
 def test_a_checkpoint_has_a_safetensors_file_an_array_for_every_column_and_its_state(saved: Saved) -> None:
     assert sorted(path.name for path in saved.folder(3).iterdir()) == sorted(FILES)
     arrays = {name: np.load(saved.folder(3) / name, allow_pickle=False) for name in ARRAYS}
@@ -172,23 +146,38 @@ def test_a_checkpoint_has_a_safetensors_file_an_array_for_every_column_and_its_s
 
 def test_the_newest_checkpoints_are_kept_and_latest_names_the_newest(tmp_path: Path) -> None:
     for keep in (1, 2, 3):
-        config = replace(CONFIG, runtime=replace(CONFIG.runtime, keep=keep))
-        run = RunFolder.create(tmp_path / str(keep), config)
-        solver = DeepCFR(run.game(), config)
-        for iteration in range(1, 6):
+        run = RunFolder.create(tmp_path / str(keep), with_sections(CONFIG, runtime={"keep": keep}))
+        solver = DeepCFR(run.game(), run.config)
+        for iteration in range(1, 5):
             run.save(advance(solver), 0.0)
             there = sorted(p.name for p in (run.path / "checkpoints").iterdir() if p.is_dir())
             assert there == [f"{i:07d}" for i in range(max(1, iteration - keep + 1), iteration + 1)]
             assert (run.path / "checkpoints" / "latest").read_text() == f"{iteration:07d}\n"
 
 
-def test_what_a_killed_process_left_is_cleared_away(saved: Saved) -> None:
+def test_what_a_killed_process_left_is_passed_over_and_cleared_away(saved: Saved) -> None:
     folder = saved.path / "checkpoints"
     (folder / "latest.12345.tmp").write_text("00000")
-    shutil.copytree(saved.folder(3), folder / "0000007.tmp")
-    shutil.copytree(saved.folder(3), folder / "0000002.old")
-    saved.run.save(advance(saved.solver), 1.0)
-    assert {path.name for path in folder.iterdir()} == {"0000003", "0000004", "latest"}
+    (folder / "latest").write_text("0000099\n")  # for people only
+    for name in ("0000007.tmp", "0000002.old", "0000003.old"):
+        shutil.copytree(saved.folder(2), folder / name)
+    assert loaded(saved.path) == (saved.states[3], [])
+    saved.run.save(saved.run.load_solver(pytest.fail, memories=True)[0], 1.0)  # in place of the same one
+    assert loaded(saved.path) == (saved.states[3], [])
+    assert {path.name for path in folder.iterdir()} == {"0000002", "0000003", "latest"}
+    for name in ("0000009", "notes"):
+        (folder / name).write_text("a file, not a folder")
+    assert loaded(saved.path) == (saved.states[3], [])
+
+
+@pytest.mark.parametrize("keep, stay", [(1, {"0000004"}), (2, {"0000003", "0000004"})])
+def test_a_damaged_newer_checkpoint_takes_no_place_of_the_others(saved: Saved, keep: int, stay: set[str]) -> None:
+    solver, _ = saved.run.load_solver(pytest.fail, memories=True)
+    saved.folder(2).rename(saved.folder(9))
+    (saved.folder(9) / NETWORKS).write_bytes(b"")
+    checkpoints.save_checkpoint(saved.path, advance(solver), saved.run.fingerprint, 0.0, keep=keep)
+    assert {path.name for path in (saved.path / "checkpoints").iterdir()} == {*stay, "latest"}
+    assert loaded(saved.path)[0]["iteration"] == 4
 
 
 def test_checkpoints_have_the_order_of_their_iterations(saved: Saved) -> None:
@@ -197,28 +186,6 @@ def test_checkpoints_have_the_order_of_their_iterations(saved: Saved) -> None:
     newest = checkpoints.newest_checkpoint(saved.path, saved.run.fingerprint, pytest.fail)
     assert newest is not None
     assert newest.folder.name == "10000000"
-
-
-def test_a_damaged_newer_checkpoint_takes_no_place_of_the_earlier_ones(saved: Saved) -> None:
-    solver, _ = saved.run.load_solver(pytest.fail, memories=True)
-    saved.folder(2).rename(saved.folder(9))
-    (saved.folder(9) / NETWORKS).write_bytes(b"")
-    checkpoints.save_checkpoint(saved.path, advance(solver), saved.run.fingerprint, 0.0, keep=2)
-    assert {path.name for path in (saved.path / "checkpoints").iterdir()} == {"0000003", "0000004", "latest"}
-
-
-def test_a_checkpoint_is_replaced_where_a_killed_process_had_begun_to(saved: Saved) -> None:
-    shutil.copytree(saved.folder(2), saved.path / "checkpoints" / "0000003.old")
-    saved.run.save(saved.run.load_solver(pytest.fail, memories=True)[0], 1.0)
-    assert loaded(saved.path) == (saved.states[3], [])
-
-
-def test_a_damaged_newer_checkpoint_does_not_push_out_the_one_just_saved(saved: Saved) -> None:
-    solver, _ = saved.run.load_solver(pytest.fail, memories=True)
-    saved.folder(3).rename(saved.folder(5))
-    (saved.folder(5) / NETWORKS).write_bytes(b"")
-    checkpoints.save_checkpoint(saved.path, advance(solver), saved.run.fingerprint, 0.0, keep=1)
-    assert loaded(saved.path)[0]["iteration"] == 4
 
 
 # Damage
@@ -242,9 +209,10 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
 }
 # Without its final newline the state says the same; an earlier state in a later folder has the wrong checksums for it.
 NOT_THE_STATE = {("state.json", "one byte short"), ("state.json", "another checkpoint's")}
+DAMAGED = [(name, damage) for name in (NETWORKS, ARRAYS[-1], "state.json") for damage in DAMAGE]
 
 
-@pytest.mark.parametrize("name, damage", [(n, d) for n in FILES for d in DAMAGE if (n, d) not in NOT_THE_STATE])
+@pytest.mark.parametrize("name, damage", [case for case in DAMAGED if case not in NOT_THE_STATE])
 def test_a_damaged_file_is_named_and_the_previous_checkpoint_is_used(saved: Saved, name: str, damage: str) -> None:
     DAMAGE[damage](saved.folder(3) / name)
     state, warnings = loaded(saved.path)
@@ -253,26 +221,9 @@ def test_a_damaged_file_is_named_and_the_previous_checkpoint_is_used(saved: Save
     assert f"'{saved.folder(3) / name}' is damaged" in warning
 
 
-@given(st.sampled_from((NETWORKS, *ARRAYS)), st.floats(0, 1, exclude_max=True), st.integers(0, 7))
-@settings(max_examples=60)
-def test_one_flipped_bit_anywhere_in_networks_or_memories_is_found(
-    saved: Saved, name: str, place: float, bit: int
-) -> None:
-    path = saved.folder(3) / name
-    position = int(place * path.stat().st_size)
-    flip(path, position, bit)
-    try:
-        warnings: list[str] = []
-        assert saved.run.checkpoint(warnings.append).folder == saved.folder(2)  # type: ignore[union-attr]
-        assert len(warnings) == 1
-        assert f"'{path}'" in warnings[0]
-    finally:
-        flip(path, position, bit)
-
-
 @given(st.floats(0, 1, exclude_max=True), st.integers(0, 7))
 @example(0.06, 0)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_one_flipped_bit_anywhere_in_the_state_is_found(saved: Saved, place: float, bit: int) -> None:
     path = saved.folder(3) / "state.json"
     position = int(place * path.stat().st_size)
@@ -300,12 +251,7 @@ def test_one_flipped_bit_anywhere_in_the_state_is_found(saved: Saved, place: flo
         b'"x"',
         b"\xff\xfe",
         b"{" * 5000,
-        pytest.param(
-            b'{"format": 1, "fingerprint": "FP", "iteration": 3, "seconds": 1.0, "checksums": []}',
-        ),
-        pytest.param(
-            b'{"format": 1, "fingerprint": "FP", "iteration": 3, "seconds": 1.0, "checksums": {}}',
-        ),
+        b'{"format": 1, "fingerprint": "FP", "iteration": 3, "seconds": 1.0, "checksums": {}}',
     ],
 )
 def test_a_state_that_is_no_state_is_damage(saved: Saved, content: bytes) -> None:
@@ -332,50 +278,39 @@ def test_all_damaged_is_an_error_that_names_every_damaged_file(saved: Saved) -> 
 
 
 @pytest.mark.parametrize(
-    "config",
+    "section, change",
     [
-        replace(CONFIG, network=replace(CONFIG.network, width=9)),
-        replace(CONFIG, network=replace(CONFIG.network, layers=2)),
-        replace(CONFIG, network=replace(CONFIG.network, suits="raw")),
-        replace(CONFIG, memory=replace(CONFIG.memory, advantage_capacity=41)),
-        replace(CONFIG, memory=replace(CONFIG.memory, kind="window")),
+        ("network", {"width": 9}),
+        ("network", {"suits": "raw"}),
+        ("memory", {"advantage_capacity": 41}),
+        ("memory", {"kind": "window"}),
     ],
-    ids=["width", "layers", "suits", "capacity", "kind"],
 )
-def test_a_checkpoint_of_another_network_or_memory_is_refused(saved: Saved, config: RunConfig) -> None:
-    (saved.path / "config.toml").write_text(config_to_toml(config))
+def test_a_checkpoint_of_another_network_or_memory_is_refused(
+    saved: Saved, section: str, change: dict[str, Any]
+) -> None:
+    (saved.path / "config.toml").write_text(config_to_toml(with_sections(CONFIG, **{section: change})))
     assert_belongs_elsewhere(saved)
 
 
 @pytest.mark.parametrize(("before", "after"), [("network", "table"), ("table", "network")])
 def test_a_checkpoint_with_another_first_round_is_refused(tmp_path: Path, before: Any, after: Any) -> None:
-    run = RunFolder.create(tmp_path / "run", replace(CONFIG, cfr=replace(CONFIG.cfr, first_round=before)))
+    run = RunFolder.create(tmp_path / "run", with_sections(CONFIG, cfr={"first_round": before}))
     run.save(advance(DeepCFR(run.game(), run.config)), 0.0)
-    (run.path / "config.toml").write_text(config_to_toml(replace(CONFIG, cfr=replace(CONFIG.cfr, first_round=after))))
+    (run.path / "config.toml").write_text(config_to_toml(with_sections(CONFIG, cfr={"first_round": after})))
     for memories in (True, False):
         with pytest.raises(CheckpointError, match=r"0000001': It was written with another cfr.first_round"):
             RunFolder.open(run.path).load_solver(pytest.fail, memories=memories)
 
 
 def test_a_checkpoint_of_samples_with_fewer_decisions_is_refused(tmp_path: Path) -> None:
-    boards = SamplingConfig(kind="public-chance", boards=1, samples=3, decisions=1)
-    run = RunFolder.create(tmp_path / "run", replace(CONFIG, sampling=boards))
+    boards = {"kind": "public-chance", "boards": 1, "samples": 3}
+    run = RunFolder.create(tmp_path / "run", with_sections(CONFIG, sampling=boards))
     run.save(advance(DeepCFR(run.game(), run.config)), 0.0)
-    (run.path / "config.toml").write_text(config_to_toml(replace(run.config, sampling=replace(boards, decisions=2))))
+    (run.path / "config.toml").write_text(config_to_toml(with_sections(run.config, sampling={"decisions": 2})))
     with pytest.raises(CheckpointError, match=r"0000001': 'memory-advantage-0-node' is torch.int16 \[3\]"):
         RunFolder.open(run.path).load_solver(pytest.fail, memories=True)
     RunFolder.open(run.path).load_solver(pytest.fail, memories=False)
-
-
-def test_all_that_does_not_fit_is_said_in_one_line(saved: Saved, monkeypatch: pytest.MonkeyPatch) -> None:
-    def misfit(*_: object) -> None:
-        raise RuntimeError("Errors in loading state_dict for MLP:\n\tsize mismatch for head")
-
-    monkeypatch.setattr(DeepCFR, "restore", misfit)
-    with pytest.raises(
-        CheckpointError, match=r"config\.toml: Errors in loading state_dict for MLP: size mismatch for head$"
-    ):
-        saved.run.load_solver(pytest.fail, memories=True)
 
 
 def test_a_checkpoint_that_goes_away_while_it_is_read_is_an_error(saved: Saved) -> None:
@@ -407,12 +342,7 @@ def assert_belongs_elsewhere(saved: Saved) -> None:
 
 
 def test_settings_that_a_checkpoint_does_not_depend_on_may_change(saved: Saved) -> None:
-    other = replace(
-        CONFIG,
-        iterations=20,
-        sampling=replace(CONFIG.sampling, traversals=5),
-        runtime=RuntimeConfig(keep=3),
-    )
+    other = with_sections(CONFIG, iterations=20, sampling={"traversals": 5}, runtime=RuntimeConfig(keep=3))
     (saved.path / "config.toml").write_text(config_to_toml(other))
     assert loaded(saved.path) == (saved.states[3], [])
 
@@ -459,10 +389,13 @@ STEPS: dict[str, tuple[Any, str, int, Callable[..., Any] | None]] = {
     "sync": (os, "fsync", len(FILES) + 2, None),  # every file, the folder and `latest`
     "rename": (os, "replace", 3, None),  # the state, the folder and `latest`
 }
-EVERY_STEP = [(step, at) for step, (_, _, count, _) in STEPS.items() for at in range(count)]
+# The first and the last of each kind of step, and every one from the state on.
+EVERY_STEP = [
+    ("mkdir", 0), ("networks", 0), ("memory", 0), ("memory", len(ARRAYS) - 1), ("sync", 0),
+    *(("sync", at) for at in range(len(FILES) - 1, len(FILES) + 2)), *(("rename", at) for at in range(3)),
+]  # fmt: skip
 # Once the folder has its name the new checkpoint counts.
 AFTER_THE_RENAME = {("sync", len(FILES)), ("sync", len(FILES) + 1), ("rename", 2)}
-LEAVES_TEMPORARY_FILES = {("sync", len(FILES) - 1), ("rename", 0), ("sync", len(FILES) + 1), ("rename", 2)}
 
 
 def break_step(monkeypatch: pytest.MonkeyPatch, step: str, at: int, error: BaseException) -> Fails:
@@ -492,15 +425,7 @@ def test_the_steps_of_a_save_are_the_ones_that_are_broken_below(
     assert made == {step: count for step, (_, _, count, _) in STEPS.items() if step != "mkdir"}
 
 
-@pytest.mark.parametrize(
-    "step, at",
-    [
-        pytest.param(
-            *point,
-        )
-        for point in EVERY_STEP
-    ],
-)
+@pytest.mark.parametrize("step, at", EVERY_STEP)
 def test_a_full_disk_at_any_step_is_an_error_and_costs_no_earlier_checkpoint(
     saved: Saved, fourth: DeepCFR, monkeypatch: pytest.MonkeyPatch, step: str, at: int
 ) -> None:
@@ -544,7 +469,7 @@ def largest_file(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.parametrize("size", [0, 200, 1000])
+@pytest.mark.parametrize("size", [0, 1000])
 def test_a_system_that_really_refuses_to_write_is_an_error_and_costs_no_earlier_checkpoint(
     saved: Saved, fourth: DeepCFR, size: int
 ) -> None:
@@ -555,28 +480,12 @@ def test_a_system_that_really_refuses_to_write_is_an_error_and_costs_no_earlier_
     assert temporary_files(saved.path) == []
 
 
-@pytest.mark.parametrize("reason", [errno.EROFS, errno.EACCES, errno.EIO])
-def test_a_read_only_folder_is_an_error_with_the_systems_reason(
-    saved: Saved, fourth: DeepCFR, monkeypatch: pytest.MonkeyPatch, reason: int
-) -> None:
-    with monkeypatch.context() as patch:
-        break_step(patch, "mkdir", 0, OSError(reason, os.strerror(reason)))
-        with pytest.raises(CheckpointError) as caught:
-            saved.run.save(fourth, 0.0)
-    assert caught.value.problems == (f"'{saved.folder(4)}' cannot be written: {os.strerror(reason)}.",)
-    assert_one_or_the_other(saved, {}, after_the_rename=False)
-
-
 def test_a_file_where_the_folder_should_be_is_an_error(saved: Saved, fourth: DeepCFR) -> None:
     shutil.rmtree(saved.path / "checkpoints")
     (saved.path / "checkpoints").write_text("in the way")
     with pytest.raises(CheckpointError, match=r"checkpoints/0000004' cannot be written: (Not a directory|File exists)"):
         saved.run.save(fourth, 0.0)
     assert (saved.path / "checkpoints").read_text() == "in the way"
-
-
-class Crash(BaseException):
-    """The process is gone: nothing that catches errors runs."""
 
 
 @pytest.mark.parametrize("step, at", EVERY_STEP)
@@ -593,25 +502,12 @@ def test_a_crash_at_any_step_leaves_a_whole_checkpoint_and_the_next_save_clears_
     assert temporary_files(saved.path) == []
 
 
-def test_the_leftovers_of_an_interrupted_write_are_ignored(saved: Saved) -> None:
-    shutil.copytree(saved.folder(3), saved.path / "checkpoints" / "0000007.tmp")
-    (saved.path / "checkpoints" / "0000008.tmp").mkdir()
-    (saved.path / "checkpoints" / "notes").mkdir()
-    (saved.path / "checkpoints" / "0000009").write_text("a file, not a folder")
-    assert loaded(saved.path) == (saved.states[3], [])
-
-
 def test_a_run_with_a_damaged_newest_checkpoint_keeps_the_memories_of_the_one_before(saved: Saved) -> None:
     (saved.folder(3) / checkpoints.STATE).write_text("{")
     assert saved.run.keeps_memories()
     (saved.folder(2) / checkpoints.STATE).write_text("{")
     with pytest.raises(CheckpointError, match="0000003"):
         saved.run.keeps_memories()
-
-
-def test_the_pointer_to_the_latest_is_for_people_only(saved: Saved) -> None:
-    (saved.path / "checkpoints" / "latest").write_text("0000099\n")
-    assert loaded(saved.path) == (saved.states[3], [])
 
 
 # Without memories
@@ -655,7 +551,7 @@ def test_an_export_has_the_metrics_of_its_checkpoint(saved: Saved, tmp_path: Pat
     assert (tmp_path / "small" / "metrics.jsonl").read_text().splitlines() == lines[:3]
 
 
-def test_an_export_needs_a_checkpoint_and_an_empty_folder(saved: Saved, tmp_path: Path) -> None:
+def test_an_export_needs_a_checkpoint_a_policy_and_an_empty_folder(saved: Saved, tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("mine")
     with pytest.raises(CheckpointError, match="is not empty"):
@@ -666,12 +562,44 @@ def test_an_export_needs_a_checkpoint_and_an_empty_folder(saved: Saved, tmp_path
         export(new, tmp_path / "small", pytest.fail)
     with pytest.raises(CheckpointError, match="no checkpoint yet"):
         new.load_policy("average", pytest.fail)
-
-
-def test_a_checkpoint_without_an_average_network_plays_its_newest_strategy_only(tmp_path: Path) -> None:
-    run = RunFolder.create(tmp_path / "run", CONFIG)
-    run.save(advance(DeepCFR(run.game(), CONFIG)), 0.0)
+    new.save(advance(DeepCFR(new.game(), CONFIG)), 0.0)
     with pytest.raises(CheckpointError, match=r"no average-strategy network yet.*--policy current"):
-        run.load_policy("average", pytest.fail)
-    policy, _ = run.load_policy("current", pytest.fail)
+        new.load_policy("average", pytest.fail)
+    policy, _ = new.load_policy("current", pytest.fail)
     assert sum(query(policy, "K / r").probabilities.values()) == pytest.approx(1)
+    with pytest.raises(CheckpointError, match=r"has no average-strategy network yet: 'deepcfr resume .*new' fits one"):
+        export(new, tmp_path / "small", pytest.fail, keep_networks=0)
+    assert not (tmp_path / "small").exists()
+    export(new, tmp_path / "small", pytest.fail)  # whose snapshots can be played
+    RunFolder.open(tmp_path / "small").load_policy("sd-cfr", pytest.fail)
+
+
+def test_an_export_that_is_cut_off_is_no_run_and_can_be_made_again(
+    saved: Saved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "export"
+    saved.run.metrics_path.write_text('{"iteration": 1}\n')
+    for place in ("save_checkpoint", "truncate_metrics", "write_atomically"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"deepcfr.run.folder.{place}", lambda *_, **__: crash())
+            patch.setattr("deepcfr.run.folder.shutil.rmtree", lambda *_, **__: None)  # nothing is tidied up
+            with pytest.raises(Crash):
+                export(saved.run, target, pytest.fail)
+        assert not target.exists()
+        assert list(tmp_path.glob("export*/config.toml")) == []
+    export(saved.run, target, pytest.fail)
+    assert RunFolder.open(target).load_policy("own", pytest.fail)
+
+
+def test_using_a_run_leaves_its_memories_in_files_as_they_are(tmp_path: Path) -> None:
+    """Another process may be training it."""
+    files = tmp_path / "memory"
+    run = RunFolder.create(tmp_path / "run", with_sections(CONFIG, memory={"files": str(files)}))
+    solver, _ = run.load_solver(pytest.fail, memories=True)
+    run.save(advance(solver, average=True), 0.0)  # type: ignore[arg-type]
+    before = {path.name: path.read_bytes() for path in files.iterdir()}
+    assert len(before) == 3 * 4
+    policy, _ = run.load_policy("average", pytest.fail)
+    assert sum(query(policy, "K / r").probabilities.values()) == pytest.approx(1)
+    export(run, tmp_path / "export", pytest.fail)
+    assert {path.name: path.read_bytes() for path in files.iterdir()} == before

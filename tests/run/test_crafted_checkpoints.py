@@ -1,6 +1,5 @@
 """Checkpoints whose checksums are right and whose arrays are not are refused by name, whatever the solver."""
 
-import dataclasses
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -12,60 +11,31 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from deepcfr.config import (
-    AdvantageFitConfig,
-    CFRConfig,
-    FitConfig,
-    MemoryConfig,
-    NetworkConfig,
-    RunConfig,
-    RuntimeConfig,
-    SamplingConfig,
-)
+from deepcfr.config import RunConfig
 from deepcfr.core.errors import CheckpointError
 from deepcfr.core.files import checksum, read_json, signed_json
 from deepcfr.defaults import default_config
 from deepcfr.run.folder import RunFolder
+from small_runs import small_config, with_sections
 from tables import tabular
 
-FIT = FitConfig(steps=2, batch_size=16)
-NETWORK = NetworkConfig(kind="mlp", width=8, layers=1)
-DEEP = RunConfig(
-    game="kuhn",
-    iterations=2,
-    cfr=CFRConfig(keep_networks=1),
-    sampling=SamplingConfig(traversals=20),
-    memory=MemoryConfig(advantage_capacity=40, strategy_capacity=60),
-    network=NETWORK,
-    advantage=AdvantageFitConfig(**vars(FIT)),
-    average=FIT,
-    runtime=RuntimeConfig(threads=1),
-)
+DEEP = small_config(iterations=2, memory={"advantage_capacity": 40, "strategy_capacity": 60})
 
 
 def self_play(solver: Any, **settings: int) -> RunConfig:
-    config = default_config("kuhn", solver)
-    config = dataclasses.replace(config, iterations=1, network=NETWORK, runtime=RuntimeConfig(threads=1))
-    return dataclasses.replace(config, **{solver: dataclasses.replace(getattr(config, solver), **settings)})
-
-
-def tables(**settings: Any) -> RunConfig:
-    return tabular(iterations=2, **settings, game="kuhn", runtime=RuntimeConfig(threads=1))
+    config = with_sections(default_config("kuhn", solver), iterations=1, network=DEEP.network, runtime=DEEP.runtime)
+    return with_sections(config, **{solver: settings})
 
 
 SOLVERS: dict[str, RunConfig] = {
     "deep-cfr": DEEP,
-    "deep-cfr with a table": dataclasses.replace(
-        DEEP,
-        game="leduc",
-        iterations=2,
-        cfr=CFRConfig(keep_networks=1, first_round="table"),
-        sampling=SamplingConfig(kind="public-chance", boards=2, panel=False),
+    "deep-cfr with a table": with_sections(
+        DEEP, game="leduc", cfr={"first_round": "table"}, sampling={"kind": "public-chance", "boards": 2}
     ),
     "nfsp": self_play("nfsp", reservoir_capacity=50, replay_capacity=50),
     "ppo": self_play("ppo"),
-    "cfr": tables(solver="cfr"),
-    "mccfr": tables(solver="mccfr", traversals=20),
+    "cfr": tabular("cfr", 2, game="kuhn"),
+    "mccfr": tabular("mccfr", 2, game="kuhn", traversals=20),
 }
 
 Array = Any  # of numpy or torch
