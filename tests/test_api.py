@@ -89,11 +89,6 @@ def test_situations_that_are_none_are_sentences(fhp: Agent, board: str, betting:
         fhp.act("As Kd", board, betting)
 
 
-def test_a_policy_of_no_run_is_refused() -> None:
-    with pytest.raises(ConfigError, match="must be one of own, average, current, sd-cfr, but is 'newest'"):
-        load("kuhn", policy="newest")
-
-
 @pytest.mark.parametrize("board, betting", [("", "rc"), ("Qs 7h 2c", "r"), ("Qs 7h 2c", "rc/cc"), ("", "f")])
 def test_ranges_where_nobody_acts_are_refused(fhp: Agent, board: str, betting: str) -> None:
     with pytest.raises(ConfigError, match="Nobody is to act after the betting"):
@@ -198,9 +193,6 @@ def test_a_run_from_python_is_that_of_the_command(tmp_path: Path) -> None:
     assert sum(half.agent.act("Q").values()) == pytest.approx(1)
     with pytest.raises(ConfigError, match="no agent before the first"):
         _ = train("kuhn", iterations=2).agent
-    for name, kind in (("kuhn", "outcome"), ("fhp", "external")):
-        run = train(name, sampling={"kind": kind}, advantage={"target": "mean"})
-        assert run.config.sampling.kind == kind
     with pytest.warns(UserWarning, match=r"sampling\.epsilon|ppo\.episodes"):
         train("kuhn", ppo={"episodes": 7})
     early = train("kuhn", cfr={"keep_networks": 5}, evaluation={"policy": "sd-cfr"})

@@ -34,13 +34,6 @@ def solve(folder: Path, out: str, *more: object) -> Outcome:
     return deepcfr("solve", folder / "two.toml", "--out", folder / out, *one, *more)
 
 
-def problem(outcome: Outcome) -> str:
-    """The one sentence with which a command refused."""
-    assert (outcome.status, outcome.out.strip()) == (2, "")
-    assert outcome.err.count("\n") == 1
-    return outcome.err
-
-
 def tables(path: Path) -> dict[str, np.ndarray]:
     solver, _ = RunFolder.open(path).load_solver(pytest.fail, memories=True)
     return {name: array.copy() for name, array in solver.arrays().items()}  # type: ignore[union-attr]
@@ -65,18 +58,6 @@ def test_minutes_end_a_run_whatever_its_iterations(place: Path) -> None:
     longer = deepcfr("resume", place / "clock", "--minutes", (again["seconds"] + 0.3) / 60, "--json").json
     assert longer["finished"]
     assert longer["iterations"] > facts["iterations"]
-    assert "--minutes must be above 0, but is -1." in problem(solve(place, "never", "--minutes", -1))
-    assert not (place / "never").exists()
-
-
-def test_minutes_end_a_run_of_any_tabular_solver(tmp_path: Path) -> None:
-    few = deepcfr("solve", "kuhn", "--minutes", 5, "--iterations", 100, "--out", tmp_path / "few", "--json").json
-    assert (few["iterations"], few["finished"]) == (100, True)
-    run = ("--out", tmp_path / "kuhn", "--minutes", 0.002, "--runtime.threads", 1, "--json")
-    facts = deepcfr("solve", "kuhn", *run).json
-    assert facts["finished"]
-    assert facts["iterations"] < 100_000_000
-    assert facts["nash_conv"] > 0
 
 
 def test_a_run_is_queried_and_played(place: Path) -> None:
@@ -118,11 +99,10 @@ def test_styles_and_ensembles_are_played_in_the_terminal_too(place: Path) -> Non
         deepcfr("play", name, "--hands", 8, "--seed", 0, answers=answers).out for name in (a, f"random:{a}")
     )
     assert plain != random
-    assert "but none is among scripted:call" in problem(deepcfr("play", "scripted:call"))
-    assert "'mad' is not a style of play" in problem(deepcfr("play", f"mad:{a}"))
 
 
-def test_matches_and_tournaments_know_styles_and_ensembles(place: Path) -> None:
+def test_matches_and_tournaments_know_styles_and_ensembles(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert matches.BET_SIZE_DEALS == 100_000  # as the help says
     a, b = place / "a", place / "b"
     ways = ("--hands", 400, "--threads", 1, "--json")
     match = deepcfr("match", f"tight:{a}", f"ensemble:sum:{a},{b}", *ways).json
@@ -138,46 +118,12 @@ def test_matches_and_tournaments_know_styles_and_ensembles(place: Path) -> None:
     many = deepcfr("match", a, b, "--hands", 50_000, "--json").json
     assert exact["exact"]
     assert exact["value"] == pytest.approx(many["value"], abs=2 * many["interval"])
-    assert "'mad' is not a style of play" in problem(deepcfr("tournament", a, "--styles", "mad", "--hands", 10))
-    assert "names no ensemble" in problem(deepcfr("match", f"ensemble:{a}", b, "--hands", 10))
-    assert "'max' is not an ensemble rule" in problem(deepcfr("match", f"ensemble:max:{a},{b}", b, "--hands", 10))
-
-
-def test_a_mistyped_style_is_told_from_a_folder_with_a_colon(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(place)
-    known = (
-        "'agressive' is not a style of play. Choose one of aggressive, tight, random, calling-machine, tight-aggressive, "
-        "deterministic, initial, or write resolve:RUN, scripted:STYLE or ensemble:RULE:RUN,RUN."
-    )
-    ways = ("--hands", 10, "--threads", 1)
-    for command in (
-        ("match", "agressive:a", "b", *ways),
-        ("match", "a", "ensemble:sum:b,agressive:a", *ways),
-        ("tournament", "a", "tight:agressive:a", *ways),
-        ("play", "agressive:a"),
-        ("serve", "agressive:a"),
-    ):
-        assert known in problem(deepcfr(*command))
-    for folder in ("C:run", "agressive:run", "1:0"):
-        (place / folder).symlink_to(place / "a")
-        assert deepcfr("match", folder, f"tight:{folder}", *ways, "--json").json["runs"] == [folder, f"tight:{folder}"]
-    for missing in (r"C:\runs\none", "runs/agressive:none", "1:1"):
-        assert "does not hold a run" in problem(deepcfr("match", missing, "b", *ways))
-
-
-def test_matches_without_a_number_are_of_so_many_deals(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert matches.BET_SIZE_DEALS == 100_000  # as the help says
-    monkeypatch.setattr(matches, "BET_SIZE_DEALS", 30)
-    a, b = place / "a", place / "b"
+    monkeypatch.setattr(matches, "BET_SIZE_DEALS", 30)  # without a number
     assert deepcfr("match", a, b, "--json").json["hands"] == 30
-    assert deepcfr("tournament", a, b, "--json").json["hands"] == 30
-    shown = deepcfr("tournament", a, "--styles", "all").out
-    assert "30 deals, each in both seats" in shown.replace("\n", " ")
-    assert " +- " in shown
-    assert "30 deals, each in both seats" in deepcfr("match", a, b).out.replace("\n", " ")
+    assert "30 deals, each in both seats" in deepcfr("tournament", a, b).out.replace("\n", " ")
 
 
-def test_styles_and_ensembles_of_listed_games_have_names_too(place: Path, tmp_path: Path) -> None:
+def test_styles_and_ensembles_of_listed_games_have_names_too(tmp_path: Path) -> None:
     for seed in (0, 1):
         run = ("--out", tmp_path / str(seed), "--solver", "mccfr", "--iterations", 20, "--seed", seed, "--json")
         assert deepcfr("solve", "leduc", *run).status == 0
@@ -191,22 +137,6 @@ def test_styles_and_ensembles_of_listed_games_have_names_too(place: Path, tmp_pa
     assert sorted(pure_queen.values())[-2:] == [0, 1]
     pure = deepcfr("match", f"deterministic:{zero}", f"random:{one}", *ways).json
     assert pure["policies"] == ["average, deterministic", "uniform"]
-    refusal = problem(deepcfr("match", zero, place / "a", "--hands", 10))
-    assert "A match needs two policies of one game" in refusal
-
-
-def test_kmeans_buckets_are_those_of_any_game_with_the_same_cards(place: Path, tmp_path: Path) -> None:
-    made = deepcfr("abstract", place / "two.toml", "--buckets", 2, 4, "--out", tmp_path / "two", "--json").json
-    assert (made["game"], made["counts"]) == ("two", [2, 4])
-    assert deepcfr("abstract", "leduc", "--buckets", 2, 4, "--out", tmp_path / "leduc").status == 0
-    for name in ("round-0.npy", "round-1.npy"):
-        assert (tmp_path / "two" / name).read_bytes() == (tmp_path / "leduc" / name).read_bytes()
-    for name in ("two", "leduc"):
-        run = ("--iterations", 20, "--abstraction", tmp_path / name)
-        assert solve(place, f"buckets-{name}", *run).json["iterations"] == 20
-    own, other = tables(place / "buckets-two"), tables(place / "buckets-leduc")
-    assert all(np.array_equal(own[name], other[name]) for name in own)
-    assert len(own["regret"]) < len(tables(place / "a")["regret"])
 
 
 def test_a_run_on_kmeans_buckets_is_like_any_other(place: Path, tmp_path: Path) -> None:
@@ -225,41 +155,17 @@ def test_a_run_on_kmeans_buckets_is_like_any_other(place: Path, tmp_path: Path) 
     assert answer(place / "a", "2c") != answer(place / "a", "4c")
     match = deepcfr("match", place / "one", f"tight:{tmp_path / 'bot'}", "--hands", 20, "--threads", 1, "--json").json
     assert match["hands"] == 20
-
-
-def test_buckets_of_other_cards_are_refused_in_a_sentence(place: Path, tmp_path: Path) -> None:
-    assert deepcfr("abstract", "kuhn", "--buckets", 2, "--out", tmp_path / "kuhn").status == 0
-    refusal = problem(solve(place, "never", "--abstraction", tmp_path / "kuhn"))
-    assert "belongs to kuhn, whose cards are not those of two" in refusal
-    assert "cannot be read" in problem(solve(place, "never", "--abstraction", tmp_path / "none"))
-    assert not (place / "never").exists()
-
-
-def test_an_exported_run_plays_alike_and_cannot_go_on(place: Path) -> None:
-    run, bot = place / "a", place / "bot"
-    assert deepcfr("export", run, "--out", bot).status == 0
-    text = ("4c / r4 c / 2d", "--json")
-    before, after = (deepcfr("strategy", path, *text).json["probabilities"] for path in (run, bot))
-    assert after == pytest.approx(before, abs=0.005)
-    saved = sum(file.stat().st_size for file in bot.rglob("*") if file.is_file())
-    assert saved < sum(file.stat().st_size for file in run.rglob("*") if file.is_file())
-    assert "without its memories" in problem(deepcfr("resume", bot, "--iterations", 60))
-    assert "exported without its regrets" in problem(deepcfr("strategy", bot, "4c", "--policy", "current"))
+    saved = [
+        sum(file.stat().st_size for file in run.rglob("*") if file.is_file())
+        for run in (place / "one", tmp_path / "bot")
+    ]
+    assert saved[1] < saved[0]
 
 
 def test_networks_learn_a_small_game_with_bet_sizes_and_play_its_tables(place: Path) -> None:
     small = ("--iterations", 4, "--sampling.traversals", 100, "--advantage.steps", 20, "--average.steps", 50)
-    facts = deepcfr(
-        "train",
-        place / "two.toml",
-        "--out",
-        place / "deep",
-        *small,
-        "--evaluation.at",
-        "--runtime.threads",
-        1,
-        "--json",
-    ).json
+    more = ("--evaluation.at", "--runtime.threads", 1, "--json")
+    facts = deepcfr("train", place / "two.toml", "--out", place / "deep", *small, *more).json
     assert facts["iterations"] == 4
     assert deepcfr("exploitability", place / "deep", "--json").json["nash_conv"] == pytest.approx(facts["nash_conv"])
     run, metrics = RunFolder.open(place / "deep"), place / "deep" / "metrics.jsonl"
@@ -297,8 +203,3 @@ def test_search_needs_no_list_of_the_whole_game(place: Path, monkeypatch: pytest
     assert stepped != deepcfr("strategy", place / "a", spot, "--json").json["probabilities"]
     assert deepcfr("match", name, place / "a", "--hands", 50, "--json").json["hands"] == 50
     assert deepcfr("lbr", name, "--hands", 20, "--json").json["hands"] == 20
-
-
-def test_a_game_with_too_many_lines_is_refused_in_a_sentence(place: Path) -> None:
-    assert "more than 200,000 nodes" in problem(deepcfr("train", "hunl-ladder", "--out", place / "many"))
-    assert not (place / "many").exists()

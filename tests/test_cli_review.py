@@ -21,7 +21,6 @@ from deepcfr.play.costs import Costs, review_seats
 from deepcfr.play.hand import Hand, adjusted_result, decisions, free_holes, played
 from deepcfr.policy.base import Policy
 from deepcfr.policy.styles import scripted_policy
-from histories import parse_histories
 
 LIMIT = """variant = 'FT'
 antes = [0, 0]
@@ -140,16 +139,6 @@ def test_no_name_of_a_file_reaches_the_terminal_as_a_code(tmp_path: Path) -> Non
     assert problem(deepcfr("review", "any", write(tmp_path, named))).startswith("Hand '\\x1b[2J' has 'p2 cbr 11', but")
 
 
-@pytest.mark.usefixtures("agent")
-def test_hands_of_another_game_among_others_are_named(tmp_path: Path) -> None:
-    path = write(tmp_path, f"[1]\n{NO_LIMIT}\n[2]\n{LIMIT.format(their='KcKs')}")
-    outcome = deepcfr("review", "any", path, "--json")
-    sentence = "Hand 1 has variant = 'NT', but fhp-mini has 'FT'."
-    assert outcome.json["refused"] == [{"number": 1, "problem": sentence}]
-    assert [hand["number"] for hand in outcome.json["hands"]] == [2]
-    assert sentence in outcome.err
-
-
 @pytest.mark.parametrize("game", ["kuhn", "leduc"])
 def test_games_that_have_no_histories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, game: str) -> None:
     policy = Uneven(PokerGame(PRESETS[game]))
@@ -199,8 +188,3 @@ def test_the_value_of_a_last_call_is_exact_after_such_a_bet() -> None:
     reviewed: list[dict[str, Any]] = review_seats(policy, costs, 0, ((), (0,)), (5,), actions)
     assert json.dumps(reviewed[0]["decisions"][-1]["values"]["call"]) == json.dumps(found.actions[1])
     assert "was translated" in reviewed[0]["note"]
-
-
-def test_histories_of_limit_games_may_be_in_dollars() -> None:
-    (hand,) = parse_histories(LIMIT.format(their="KcKs"), PRESETS["fhp-mini"])
-    assert hand.actions == (2, 1, 2, 1)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import deepcfr, problem
+from command_line import deepcfr
 from deepcfr.config import SearchConfig
 from deepcfr.interop.client import ProtocolAgent
 from deepcfr.interop.host import seat_players
@@ -67,12 +67,3 @@ def test_pages_and_dealers_take_the_settings() -> None:
     for policy in (run.agent().policy, seated.player.policy):
         assert isinstance(policy, ResolvingPolicy)
         assert policy.settings == search
-
-
-def test_mistakes_are_sentences() -> None:
-    assert "'search.rounds' names 2" in problem(deepcfr("exploitability", NAME, "--search.rounds", 2))
-    assert "must be at least 1, but is 0" in problem(deepcfr("match", NAME, LEDUC, "--search.iterations", 0))
-    for words in (("exploitability", LEDUC), ("match", LEDUC, LEDUC), ("strategy", LEDUC, "Kc"), ("serve", LEDUC)):
-        assert "players named resolve:RUN, but not" in problem(deepcfr(*words, "--search.iterations", 10))
-    assert "and none is named" in problem(deepcfr("serve", "--search.iterations", 10))
-    assert "is not a style of play" in problem(deepcfr("play", f"resolv:{LEDUC}"))

@@ -37,11 +37,6 @@ def test_default_configurations_are_the_files(name: str, game: str) -> None:
     assert load_config(name) == default_config(game)
 
 
-@pytest.mark.parametrize("game", ["fhp-pot", "hunl-pot"])
-def test_games_of_the_first_version_have_its_table_for_the_first_round(game: str) -> None:
-    assert default_config(game).cfr.first_round == "table"
-
-
 @pytest.mark.parametrize(("name", "steps", "batch_size"), [("fhp-pot", 4_000, 10_000), ("hunl-pot", 32_000, 20_000)])
 def test_the_first_versions_configurations_have_its_values(name: str, steps: int, batch_size: int) -> None:
     config = load_config(f"{name}-paper")

@@ -40,7 +40,7 @@ def test_histories_are_counted_without_listing_them(preset: str, name: str) -> N
     [(FIVE_CARDS, "kuhn"), (TWELVE_CARDS, "openspiel:leduc_poker"), (PRESETS["hulh"], "fhp-mini")],
     ids=["tiny", "small", "large"],
 )
-@pytest.mark.parametrize("solver", ["deep-cfr", "nfsp", "ppo", "escher", "double-neural"])
+@pytest.mark.parametrize("solver", ["deep-cfr", "nfsp", "ppo", "escher"])
 def test_a_definition_starts_from_the_settings_of_its_size(
     rules: PokerRules, like: str, solver: NamedSolver, tmp_path: Path
 ) -> None:

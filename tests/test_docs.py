@@ -111,24 +111,23 @@ def unknown_keys(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_relative_links_resolve(name: str) -> None:
+def test_links_and_settings_exist(name: str) -> None:
     assert broken_links(ROOT / name, text_of(name)) == []
+    assert unknown_keys(text_of(name)) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "command"), [(name, command) for name in NAMES for command in commands(text_of(name))]
-)
+@pytest.mark.parametrize("name", NAMES)
 def test_commands_in_code_blocks_parse_in_a_folder_without_a_checkout(
-    name: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So they name no option that is not there, and no settings or agents of a checkout, which a package lacks."""
-    assert name in NAMES  # in the test's name, to be found again
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     for file, _, block in blocks_to_run(text_of(name)):
         if file:
             (tmp_path / file).write_text(block, encoding="utf-8")
-    parse(command)
+    for command in commands(text_of(name)):
+        parse(command)
 
 
 def parse(command: str) -> None:
@@ -211,11 +210,6 @@ def test_every_page_is_in_the_index() -> None:
     linked = set(re.findall(r"\]\(([^)\s]+\.md)\)", text_of("README.md")))
     linked |= {f"docs/{name}" for name in re.findall(r"\]\(([^)\s]+\.md)\)", text_of("docs/index.md"))}
     assert set(NAMES) - {"README.md"} - linked == set()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_settings_exist(name: str) -> None:
-    assert unknown_keys(text_of(name)) == []
 
 
 @pytest.mark.parametrize(

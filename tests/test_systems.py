@@ -1,4 +1,4 @@
-"""Every command where there is none of what Linux alone has, no home, and no right to write the package's code."""
+"""Every command without what Linux alone has and without a home; in the long test, nor a right to write the code."""
 
 import re
 import shlex
@@ -9,7 +9,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from deepcfr.cli import COMMANDS
-from systems import HOMELESS, WITHOUT, program, read_only_code
+from systems import HOMELESS, SRC, WITHOUT, program, read_only_code
 
 RUN = """
 import io, shlex
@@ -57,12 +57,13 @@ def test_the_lists_have_every_command() -> None:
     assert {shlex.split(line)[0] for line in WORKING + REFUSED} == set(COMMANDS)
 
 
-@pytest.mark.timeout(900)  # kernels are compiled
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("read_only", [False, pytest.param(True, marks=pytest.mark.long)])  # when kernels are compiled
 def test_commands_work_there(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    read_only: bool, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code = read_only_code(tmp_path_factory.mktemp("code"))
+    code = read_only_code(tmp_path_factory.mktemp("code")) if read_only else SRC
     _, said = program(WITHOUT + RUN, *WORKING, *REFUSED, source=code, **HOMELESS).communicate()
     assert "Traceback" not in said
     statuses = [line for line in said.splitlines() if line.startswith("== ")]

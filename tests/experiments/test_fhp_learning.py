@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from experiments import fhp_learning as learning
 
 ROOT = Path(__file__).parents[2]
@@ -40,22 +38,6 @@ def test_of_a_seed_measured_at_two_commits_the_newest_counts() -> None:
     ]
 
 
-def test_the_page_shows_the_ends_of_todays_runs_and_of_sd_cfr() -> None:
-    today = [row("strength", t, 100.0 / t, commit=f"{learning.TODAY[0]}aa") for t in (20, 40)]
-    past = [row("strength", t, 100.0 / t, recipe="cc") for t in (20, 40)]
-    averaged = row("faithful+", 80, 39.0, sd_cfr_nash_conv=60.0, sd_cfr_networks=80)
-    assert learning.shown_rows([*today, *past, averaged]) == [averaged, today[1]]
-
-
 def test_the_pages_show_what_is_recorded() -> None:
     for path, text in learning.pages(ROOT / "docs").items():
         assert path.read_text(encoding="utf-8") == text
-
-
-def test_a_page_without_its_markers_is_not_written() -> None:
-    with pytest.raises(ValueError, match="unpack"):
-        learning.replaced("a page", learning.BEGIN, learning.END, ["a line"])
-    page = f"before {learning.BEGIN}\nold\n{learning.END} after"
-    assert learning.replaced(page, learning.BEGIN, learning.END, ["new"]) == (
-        f"before {learning.BEGIN}\nnew\n{learning.END} after"
-    )

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from command_line import edit_settings, experiments, problem
-from deepcfr.game.presets import load_rules
+from command_line import edit_settings, experiments
 from deepcfr.run.folder import RunFolder
+from deepcfr.run.metrics import environment
 from experiments.filled import ROOT
 from experiments.intervals import Interval, contrast, interval_of
-from experiments.kept_runs import KEPT, keep
-from experiments.reproduction.page import page_lines, write_reproduction
-from experiments.reproduction.quick_game import count_infosets
+from experiments.kept_runs import KEPT
+from experiments.reproduction.page import write_reproduction
 from experiments.reproduction.results import (
     StudyResult,
-    at_equal_nodes,
     at_nodes,
     common_nodes,
     final,
-    jobs_of,
     read_study,
 )
 from experiments.reproduction.verdicts import judge, judge_statement
@@ -45,9 +41,7 @@ from experiments.studies import (
     Study,
     arm_config,
     arm_path,
-    base_arm,
 )
-from experiments.studies.relatives import BEST_SIZES
 
 # A study of Kuhn poker, whose runs are made up: what arms are called says nothing of what they would find.
 TINY = {"game": "kuhn", "iterations": 4, "network.kind": "mlp", "network.width": 4, "evaluation.at": [1, 2]}
@@ -56,11 +50,7 @@ ARMS = (
     Arm("few", "few steps", TINY | {"advantage.steps": 7}, Published("stated in the text", ratio=1.5)),
     Arm("window", "sliding | window", TINY | {"memory.kind": "window"}, Published("read off the curve", nash_conv=65)),
 )
-STATEMENTS = (
-    Statement("Plain is better than few.", "section 6", (Below("plain", "few"),)),
-    Statement("Windows are no worse.", "figure 4", (NotAbove("window", "plain"),)),
-)
-STUDY = Study("fig4-left", "4, left", "A tiny study", "About nothing.", {"quick": Plan({}, ARMS, "plain", STATEMENTS)})
+STUDY = Study("fig4-left", "4, left", "A tiny study", "About nothing.", {"quick": Plan({}, ARMS, "plain", ())})
 NODES = {1: 100, 2: 200, 4: 400}
 
 
@@ -83,6 +73,15 @@ def made_up(root: Path, name: str, seed: int, values: Sequence[float], study: St
     ]
     run.metrics_path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return run
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_environment() -> Iterator[None]:
+    """All runs are begun in the same environment, because git takes longer than all else."""
+    found = environment("cpu", 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("deepcfr.run.folder.environment", lambda _device, _threads: found)
+        yield
 
 
 def read(root: Path, study: Study = STUDY) -> StudyResult:
@@ -166,86 +165,6 @@ def test_a_run_of_other_settings_is_left_out_by_name(root: Path) -> None:
     assert "iterations is 9 there and 4 here" in read(root).arms["plain"].missing[1]
     path.write_text("game = [")
     assert "cannot be read" in read(root).arms["plain"].missing[1]
-
-
-def test_snapshots_count_where_they_are_what_is_evaluated(tmp_path: Path) -> None:
-    kept = TINY | {"cfr.keep_networks": 2, "evaluation.at": [2]}
-    arms = (Arm("plain", "plain", kept), Arm("sd-cfr", "SD-CFR", kept | {"evaluation.policy": "sd-cfr"}))
-    study = dataclasses.replace(STUDY, plans={"quick": Plan({}, arms, "plain", ())})
-    for name in ("plain", "sd-cfr"):
-        edit_settings(
-            made_up(tmp_path, name, 0, [40.0, 20.0, 10.0], study).path, "keep_networks = 2", "keep_networks = 1"
-        )
-    found = read(tmp_path, study).arms
-    assert 0 not in found["plain"].missing
-    assert found["sd-cfr"].missing[0] == "of other settings: cfr.keep_networks is 1 there and 2 here"
-
-
-def test_a_run_whose_time_is_over_is_at_its_end_if_the_plan_limits_time(tmp_path: Path) -> None:
-    timed = TINY | {"iterations": 9, "runtime.minutes": 1.0}
-    for minutes, missing in ((1.0, {1: "not run", 2: "not run"}), (0.0, {0: "stopped at iteration 4 of 9"})):
-        arms = (Arm("plain", "plain", timed | {"runtime.minutes": minutes}),)
-        study = dataclasses.replace(STUDY, plans={"quick": Plan({}, arms, "plain", ())})
-        if minutes:
-            made_up(tmp_path, "plain", 0, [40.0, 20.0, 10.0], study)  # 120 seconds
-        assert read(tmp_path, study).arms["plain"].missing == {1: "not run", 2: "not run"} | missing
-
-
-def test_an_unfinished_run_of_a_growing_study_counts_as_far_as_it_was_evaluated(root: Path) -> None:
-    growing = dataclasses.replace(STUDY, growing=True)
-    window = read(root, growing).arms["window"]
-    assert sorted(window.runs) == [0, 1, 2]
-    assert window.runs[2].last == 20.0
-    assert window.missing == {2: "stopped at iteration 2 of 4"}
-    page = "\n".join(page_lines([read(root, growing)], root))
-    assert "sliding | window, seed 2: stopped at iteration 2 of 4." in page
-    assert "| arm | t = 1 | t = 2 | t = 4 |" in page
-    assert cells(page, "plain")[1][1:] == ["40.0 ± 0.0", "20.0 ± 0.0", "11.0 ± 2.5"]
-    assert "t = 1" not in "\n".join(page_lines([read(root)], root))
-
-
-def test_runs_of_other_lengths_are_compared_where_all_were_and_only_the_furthest_is_shown(root: Path) -> None:
-    growing = dataclasses.replace(STUDY, growing=True)
-    for name, seed in [("plain", 0), ("plain", 2), ("few", 0), ("few", 1), ("few", 2)]:
-        path = arm_path(root, STUDY, "quick", ARMS[name == "few"], seed)
-        edit_settings(path, "iterations = 4", "iterations = 2")
-        text, count = re.subn(r"\n.*\n$", "\n", (path / "metrics.jsonl").read_text(), count=1)
-        (path / "metrics.jsonl").write_text(text)
-        assert count == 1
-    result = read(root, growing)
-    plain, few = result.arms["plain"], result.arms["few"]
-    assert plain.missing == dict.fromkeys((0, 2), "stopped at iteration 2 of 4")
-    assert (len(plain.ended), len(few.ended)) == (1, 0)
-    assert final(plain) == interval_of([11.0])
-    assert final(few) == interval_of([40.0, 40.0, 40.0])
-    assert common_nodes(plain, few) == 200
-    from experiments.reproduction.figures import arm_curve
-
-    assert [t for t, _, _ in arm_curve(plain)] == [1, 2, 4]
-    assert "plain 20.0 ± 0.0, few steps 40.0 ± 0.0" in judge(Below("plain", "few", 2), result).words
-    row = cells("\n".join(page_lines([result], root)), "few steps")[0]
-    assert [row[i] for i in (1, 3, 6)] == ["3", "", "2"]
-
-
-def test_kept_records_make_the_same_page_without_checkpoints(
-    root: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    kept = tmp_path_factory.mktemp("kept")
-    long = made_up(root, "window", 3, [40.0, 20.0, 12.0])
-    lines = long.metrics_path.read_text().splitlines(keepends=True)
-    plain = {name: value for name, value in json.loads(lines[0]).items() if name != "evaluation"}
-    long.metrics_path.write_text(lines[0] + 600 * (json.dumps(plain) + "\n") + "".join(lines[1:]))
-    before = list(page_lines([read(root)], root))
-    assert len(keep(root, kept)) == 10
-    assert list(page_lines([read(kept)], kept)) == before
-    assert len((kept / long.path.relative_to(root) / "metrics.jsonl").read_text().splitlines()) == 3
-
-
-def test_further_seeds_are_expected_of_every_arm(root: Path) -> None:
-    made_up(root, "few", 4, [80.0, 40.0, 20.0])
-    result = read(root)
-    assert result.arms["plain"].missing == {3: "not run", 4: "not run"}
-    assert result.arms["few"].missing == {3: "not run"}
 
 
 # Verdicts
@@ -343,7 +262,7 @@ def test_what_is_about_full_memories_needs_them_full(tmp_path: Path) -> None:
     assert judge(Filled("large"), result) == ("cannot be said", "the memories of large were not full at the end")
 
 
-def testat_equal_nodes_curves_are_read_between_evaluations(root: Path) -> None:
+def test_at_equal_nodes_curves_are_read_between_evaluations(root: Path) -> None:
     result = read(root)
     plain, few = result.arms["plain"], result.arms["few"]
     assert common_nodes(plain, few) == 400
@@ -379,124 +298,7 @@ def test_the_pages_and_figures_are_what_the_kept_records_give(tmp_path: Path) ->
         assert path.read_bytes() == (docs / path.relative_to(tmp_path)).read_bytes()
 
 
-def test_infosets_are_counted_up_to_suits() -> None:
-    assert count_infosets(load_rules("kuhn")) == 12
-    assert count_infosets(load_rules("leduc")) == 6 * 3 + 30 * 15  # a board of one's own rank or suit, or of neither
-    assert count_infosets(load_rules("fhp-mini")) == 543_400
-
-
-def test_equal_nodes_are_those_of_the_shortest_run_of_single_hands(tmp_path: Path) -> None:
-    from experiments.reproduction.figures import study_picture
-
-    arms = (Arm("one", "One"), Arm("rcfr", "RCFR", {"advantage.steps": 7}), Arm("late", "Late", {"advantage.steps": 9}))
-    study = Study("family", "", "On Leduc", "", {"quick": Plan({"iterations": 4}, arms, "one", ())})
-    runs = [made_up(tmp_path, arm.name, 0, [40.0, 20.0, 10.0], study) for arm in arms]
-    lines = [run.metrics_path.read_text().splitlines(keepends=True) for run in runs]
-    runs[1].metrics_path.write_text("".join(line.replace("00,", ",") for line in lines[1]))  # 1, 2 and 4 nodes
-    runs[2].metrics_path.write_text(lines[2][2].replace("400", "800"))  # first evaluated at 800 nodes
-    nodes, equal = at_equal_nodes(read(tmp_path, study))
-    assert (nodes, list(equal)) == (400, ["one"])
-    assert equal["one"].mean == pytest.approx(10)
-    assert "RCFR counts every hand" in study_picture(read(tmp_path, study)).decode()
-    runs[0].metrics_path.write_text(lines[0][2])  # at its end only
-    assert at_equal_nodes(read(tmp_path, study))[1] == {}
-
-
-def test_the_table_of_three_minutes_has_the_sizes_that_the_search_found() -> None:
-    found: dict[str, dict[float, float]] = {}
-    for name, arm in read_study(KEPT, STUDIES["family-search"], "quick").arms.items():
-        method, _, factor = name.rpartition("-x")
-        found.setdefault(method, {})[float(factor)] = arm.runs[0].last
-    lowest = {method: min(ends, key=ends.__getitem__) for method, ends in found.items()}
-    assert lowest | {"sd-cfr": lowest["deep-cfr"]} == BEST_SIZES
-
-
-def test_the_figure_shows_each_arm_with_its_seeds(root: Path) -> None:
-    from experiments.reproduction.figures import arm_curve, study_picture
-
-    result = read(root)
-    curve = arm_curve(result.arms["few"])
-    assert [(iteration, nodes, value.mean) for iteration, nodes, value in curve] == [
-        (1, 100.0, 80.0), (2, 200.0, 40.0), (4, 400.0, 22.0),
-    ]  # fmt: skip
-    few = result.arms["few"]
-    apart = {seed: dataclasses.replace(run, curve=run.curve[-1 - seed :][:1]) for seed, run in few.runs.items()}
-    (end,) = arm_curve(dataclasses.replace(few, runs=apart))  # as of runs that end with their time
-    assert (end[0], end[1], end[2].mean) == (2, pytest.approx(700 / 3), pytest.approx(140 / 3))
-    svg = study_picture(result).decode()
-    assert "few steps (3 seeds)" in svg
-    assert "sliding | window (2 seeds)" in svg
-
-
 # The studies of the paper
-
-
-@pytest.mark.parametrize(("name", "budget"), [(name, budget) for name in STUDIES for budget in STUDIES[name].plans])
-def test_every_arm_is_a_valid_configuration_that_differs_from_the_others(name: str, budget: str) -> None:
-    study = STUDIES[name]  # type: ignore[index]
-    plan = study.plans[budget]  # type: ignore[index]
-    names = [arm.name for arm in plan.arms]
-    assert len(set(names)) == len(names)
-    assert plan.reference in names
-    for statement in plan.statements:
-        for test in statement.tests:
-            assert {value for value in vars(test).values() if value in names}
-            judge(test, read_study(Path("nowhere"), study, budget))  # type: ignore[arg-type]
-    configs = [arm_config(Path("r"), study, budget, arm, 3) for arm in plan.arms]  # type: ignore[arg-type]
-    assert len(set(map(repr, configs))) == len(configs)
-    assert {config.seed for config in configs} == {3}
-    games = {"v1": "fhp-pot", "family": "leduc", "family-leduc": "leduc", "family-fhp": "fhp", "family-kuhn": "kuhn"}
-    assert {config.game for config in configs} == {"fhp" if budget == "paper" else games.get(name, "fhp-mini")}
-    for arm, config in zip(plan.arms, configs, strict=True):
-        assert config.tabular == arm.tabular
-
-
-def test_evaluations_are_where_statements_look() -> None:
-    for study in STUDIES.values():
-        for budget, plan in study.plans.items():
-            tests = [test for statement in plan.statements for test in statement.tests]
-            for test in tests:
-                if isinstance(test, Below) and isinstance(test.at, int):
-                    for name in (test.better, test.worse):
-                        (arm,) = [arm for arm in plan.arms if arm.name == name]
-                        config = arm_config(Path("r"), study, budget, arm, 0)
-                        assert test.at in (*config.evaluation.at, config.iterations)
-
-
-def test_arms_can_be_picked() -> None:
-    jobs = jobs_of(Path("r"), STUDIES["fig4-left"], "quick", 2, ("base", "fine-tune"))
-    names = ["equilibrium-fhp-mini", "base-s0", "fine-tune-s0", "base-s1", "fine-tune-s1"]
-    assert [job.path.name for job in jobs] == names
-
-
-def test_the_arm_that_changes_nothing_is_run_once_for_all_studies() -> None:
-    paths = {
-        arm_path(Path("r"), study, "quick", arm, 0)
-        for study in STUDIES.values()
-        if "quick" in study.plans
-        for arm in study.plans["quick"].arms
-        if arm == base_arm(arm.label, published=arm.published)
-    }
-    assert paths == {Path("r/base/quick/base-s0")}
-
-
-# The commands
-
-
-def test_the_commands_refuse_what_cannot_be(tmp_path: Path) -> None:
-    assert (
-        problem(experiments("reproduce", "fig4-left", "--seeds", 0)) == "--seeds must be between 1 and 1,000, but is 0."
-    )
-    assert experiments("reproduce", "fig9").status == 2
-    words = problem(experiments("reproduce", "fig4-right", "--arms", "reservoir", "windows"))
-    assert words == "'windows' is no arm of fig4-right: reservoir, window are."
-    assert problem(experiments("reproduce", "theorem1", "--arms", "mccfr")).startswith(
-        "--arms is for the paper's figures"
-    )
-    report = ("report", "--studies", tmp_path, "--out", tmp_path / "docs")
-    assert experiments(*report).status == 0
-    assert "No study has been run yet." in (tmp_path / "docs" / "reproduction.md").read_text()
-    assert "would be replaced by an empty page" in problem(experiments(*report))
 
 
 def test_a_tiny_study_is_run_and_reported_by_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -523,3 +325,19 @@ def test_a_tiny_study_is_run_and_reported_by_the_commands(tmp_path: Path, monkey
     assert result[2] == str(interval_of([line["evaluation"]["nash_conv"] for line in values]))
     assert "* plain, seed 2: not run." in page
     assert "After 3 iterations of discounted CFR in tables NashConv is " in page
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_arm_is_a_valid_configuration_that_differs_from_the_others(name: str) -> None:
+    study = STUDIES[name]  # type: ignore[index]
+    for budget, plan in study.plans.items():
+        names = [arm.name for arm in plan.arms]
+        assert len(set(names)) == len(names)
+        assert plan.reference in names
+        for statement in plan.statements:
+            for test in statement.tests:
+                assert {value for value in vars(test).values() if value in names}
+                judge(test, read_study(Path("nowhere"), study, budget))
+        configs = [arm_config(Path("r"), study, budget, arm, 3) for arm in plan.arms]
+        assert len(set(map(repr, configs))) == len(configs)
+        assert {config.seed for config in configs} == {3}

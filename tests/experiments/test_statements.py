@@ -1,7 +1,5 @@
 """The page of all statements: verdicts come from the pages of the studies, and figures are on the pages named."""
 
-import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -9,18 +7,12 @@ import pytest
 
 from deepcfr.core.errors import ConfigError
 from experiments.statements import (
-    LIST,
-    VERDICTS,
     judged_statements,
-    recorded_statements,
     statement_lines,
     write_statements,
 )
-from experiments.studies import STUDIES
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAPERS: list[dict[str, Any]] = tomllib.loads(LIST.read_text())["paper"]
-STATEMENTS = [statement for paper in PAPERS for statement in paper["statement"]]
 SECTION = """## Figure 2: one (fig2, quick, fhp-mini)
 
 Some words. Command: `python -m experiments reproduce fig2 --budget quick`.
@@ -63,17 +55,3 @@ def test_the_page_is_up_to_date(tmp_path: Path) -> None:
     for page in DOCS.glob("reproduction*.md"):
         (tmp_path / page.name).write_bytes(page.read_bytes())
     assert write_statements(tmp_path).read_text() == (DOCS / "statements.md").read_text()
-
-
-def test_statements_name_studies_that_exist_and_verdicts_that_are_known() -> None:
-    named = {name for one in STATEMENTS for name in one.get("judged", ())}
-    named -= judged_statements(DOCS).keys() | recorded_statements().keys()
-    for study, budget, number in map(str.split, named):  # not run yet
-        assert 1 <= int(number) <= len(STUDIES[study].plans[budget].statements)  # type: ignore[index]
-    assert {one["verdict"] for one in STATEMENTS if "verdict" in one} <= set(VERDICTS)
-
-
-def test_figures_of_a_statement_stand_on_the_page_that_it_links_to_and_not_here() -> None:
-    linked = [one["evidence"] for one in STATEMENTS if "](" in one.get("evidence", "")]
-    assert len(linked) > 20
-    assert [one for one in linked if re.search(r"\d\.\d", re.sub(r"\]\([^)]*\)", "", one))] == []

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from deepcfr.config import RunConfig
 from deepcfr.game.poker import PokerGame
@@ -17,18 +13,14 @@ from deepcfr.game.presets import load_rules
 from deepcfr.measure.exploitability import exploitability
 from deepcfr.policy.base import UniformPolicy
 from deepcfr.policy.tables import canonical_hands
-from deepcfr.run.folder import RunFolder
 from deepcfr.solve.deep_cfr import DeepCFR
 from deepcfr.solve.mccfr import MCCFR
-from experiments.theorem1 import runs as theorem
-from experiments.theorem1.page import read_theorem, theorem_page
 from experiments.theorem1.runs import (
     Constants,
     approximation_bound,
     arm_config,
     average_regrets,
     excess_losses,
-    measure,
     sampling_bound,
     snapshot,
 )
@@ -77,21 +69,6 @@ def test_the_regret_of_one_policy_is_what_its_best_response_gains() -> None:
     assert sum(average_regrets(KUHN, [uniform], [found.value], [1.0])) == pytest.approx(916.6667, rel=1e-6)
 
 
-def test_a_snapshot_stays_while_the_solver_goes_on() -> None:
-    solver = MCCFR(KUHN, arm_config("kuhn", "mccfr", 3))
-    steps = solver.iterations()
-    next(steps)
-    hands = canonical_hands(KUHN)
-    kept = snapshot(solver.current_policy(), hands)
-    before = [table.clone() for table in kept.tables]
-    assert exploitability(kept).nash_conv == pytest.approx(exploitability(solver.current_policy()).nash_conv)
-    for _ in range(5):
-        next(steps)
-    assert all(torch.equal(old, new) for old, new in zip(before, kept.tables, strict=True))
-    now = snapshot(solver.current_policy(), hands)
-    assert not any(torch.equal(old, new) for old, new in zip(now.tables, kept.tables, strict=True))
-
-
 def test_the_excess_loss_is_the_loss_less_the_least_loss() -> None:
     config = arm_config("kuhn", "deep-cfr", 0)
     assert isinstance(config, RunConfig)
@@ -110,33 +87,3 @@ def test_the_excess_loss_is_the_loss_less_the_least_loss() -> None:
         loss = ((target - predicted) ** 2 * legal).sum(1).mean()
         assert excess == pytest.approx(loss - least, rel=1e-3)
         assert excess > 0
-
-
-def test_a_short_run_measures_regrets_that_fall_and_stay_below_the_bound(tmp_path: Path) -> None:
-    config = arm_config("kuhn", "mccfr", 0)
-    assert isinstance(config, RunConfig)
-    run = RunFolder.create(tmp_path / "run", replace(config, iterations=100))
-    lines = measure(run)
-    assert [line["iteration"] for line in lines] == [1, 2, 4, 8, 16, 32, 64, 100]
-    assert max(lines[-1]["regret"]) < max(lines[0]["regret"]) / 4
-    for line in lines:
-        for player, regret in enumerate(line["regret"]):
-            assert regret / 1000 <= sampling_bound(FACTS, player, line["iteration"], theorem.TRAVERSALS)
-
-
-def test_the_section_has_the_figures_of_the_runs_and_names_the_missing(tmp_path: Path) -> None:
-    config = arm_config("kuhn", "mccfr", 0)
-    for seed, last in enumerate((8.0, 12.0)):
-        run = RunFolder.create(theorem.arm_path(tmp_path, "kuhn", "mccfr", seed), replace(config, seed=seed))
-        lines = [{"iteration": 1, "regret": [500.0, 400.0]}, {"iteration": 1_024, "regret": [last, 20 - last]}]
-        run.metrics_path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    result = read_theorem(tmp_path, "kuhn")
-    (arm,) = result.arms
-    assert (arm.seeds, arm.points[-1].regret.mean) == (2, 12.0)  # of each seed the player with more regret
-    bound = 1000 * (1 + math.sqrt(2 / (0.05 * 100))) * 4 * 6 * math.sqrt(2 / 1_024)
-    assert arm.points[-1].bound == pytest.approx(bound)
-    text = theorem_page([result])
-    assert f"| 2 | 1,024 | 12.0 ± 0.0 | {bound:,.0f} | 0 | {bound / 12:,.0f} |" in text
-    assert "the bound holds at every point" in text
-    assert "Missing: `mccfr-s2`: not run." in text
-    assert "Missing: `deep-cfr-s0`: not run." in text

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import deepcfr, problem
+from command_line import deepcfr
 from deepcfr.config import RunConfig, SamplingConfig
 from deepcfr.core.errors import ConfigError
 from deepcfr.core.files import signed_json
@@ -27,15 +27,6 @@ def run_with(path: Path, config: RunConfig, values: list[float]) -> Path:
     return path
 
 
-def test_a_picture_of_two_runs_names_both(tmp_path: Path) -> None:
-    runs = [run_with(tmp_path / name, default_config("kuhn"), [300.0, 100.0]) for name in ("first", "second")]
-    draw_curves(runs, tmp_path / "curve.svg")
-    picture = (tmp_path / "curve.svg").read_bytes()
-    assert picture.startswith(b"<svg ")
-    assert b"first" in picture
-    assert b"second" in picture
-
-
 def test_a_picture_of_runs_that_count_nodes_differently_says_so(tmp_path: Path) -> None:
     external, public = (
         default_config("kuhn"),
@@ -45,7 +36,9 @@ def test_a_picture_of_runs_that_count_nodes_differently_says_so(tmp_path: Path) 
     runs = {name: run_with(tmp_path / name, config, [300.0, 100.0]) for name, config in named.items()}
     for names, mixed in ((["external", "public"], True), (["public", "again"], False)):
         draw_curves([runs[name] for name in names], tmp_path / "curve.svg")
-        assert (b"count different things as nodes" in (tmp_path / "curve.svg").read_bytes()) == mixed
+        picture = (tmp_path / "curve.svg").read_bytes()
+        assert (b"count different things as nodes" in picture) == mixed
+        assert all(name.encode() in picture for name in names)
 
 
 def test_what_cannot_be_drawn_is_said_all_at_once(tmp_path: Path) -> None:
@@ -69,10 +62,7 @@ def test_rules_that_differ_under_one_name_are_not_one_game(tmp_path: Path) -> No
         draw_curves([first, other], tmp_path / "curve.svg")
 
 
-def test_the_command_draws_a_picture_and_says_what_it_misses(tmp_path: Path) -> None:
+def test_the_command_draws_a_picture(tmp_path: Path) -> None:
     run, picture = run_with(tmp_path / "a", default_config("kuhn"), [300.0, 100.0]), tmp_path / "one.svg"
     assert deepcfr("report", run, "--out", picture).out == f"Wrote {picture}.\n"
     assert picture.read_bytes().startswith(b"<svg ")
-    assert "ending in .svg, but is missing." in problem(deepcfr("report", run))
-    assert problem(deepcfr("report")).startswith("report needs runs: ")
-    assert "ending in .svg, but is 'a.pdf'." in problem(deepcfr("report", run, "--out", "a.pdf"))

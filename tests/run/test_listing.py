@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from command_line import deepcfr, edit_settings, problem
+from command_line import deepcfr, edit_settings
 from deepcfr.run.listing import age
 
 SOLVE = ("solve", "kuhn", "--iterations", "4", "--json", "--out")
@@ -90,11 +90,6 @@ def test_the_table_names_every_run_and_command(folder: Path) -> None:
     assert "damaged" in shown
     assert f"deepcfr play {folder / 'small'}" in shown
     assert "s ago" in shown
-
-
-def test_a_folder_without_runs_is_named(tmp_path: Path) -> None:
-    assert problem(deepcfr("runs", tmp_path)).startswith(f"'{tmp_path}' holds no runs")
-    assert "holds no runs" in problem(deepcfr("runs", tmp_path / "nowhere"))
 
 
 def test_ages_have_their_largest_unit() -> None:

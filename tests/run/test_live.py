@@ -1,15 +1,18 @@
 """A run says what it will take, by its iterations and evaluations so far; every measurement corrects that."""
 
 import dataclasses
+import io
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from command_line import deepcfr
 from deepcfr.config import EvaluationConfig, RuntimeConfig
 from deepcfr.run import live as module
-from deepcfr.run.live import LATEST, Pace
+from deepcfr.run.live import LATEST, LiveObserver, Pace
 from tables import tabular
 
 
@@ -86,6 +89,16 @@ def test_evaluations_to_come_are_those_that_are_due(every: int, at: list[int], d
     settings = EvaluationConfig(every=every, at=tuple(at))
     due = [t for t in range(done + 1, last + 1) if t == last or settings.is_due(t)]
     assert settings.number_due(done, last) == len(due)
+
+
+def test_an_evaluation_shows_its_progress_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    out = io.StringIO()
+    observer = LiveObserver(Console(file=out, width=100))
+    for done, clock.now in ((1, 100.0), (2, 105.0), (3, 111.0)):
+        observer.evaluating(7, done, 22_100)
+    assert out.getvalue() == "exact evaluation at 7: 1 of 22,100\nexact evaluation at 7: 3 of 22,100\n"
 
 
 def test_a_run_prints_what_it_will_take(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ VALUES = st.recursive(
 RECORDS = st.lists(st.dictionaries(st.text(), VALUES, max_size=4), max_size=6)
 LINES = [{"iteration": t, "loss": [t / 3, 1e-17 * t], "note": "naïve ♠\n\u2028"} for t in range(1, 6)]
 
-ANY_FILE = settings(max_examples=60)
+ANY_FILE = settings(max_examples=40)
 
 
 @pytest.fixture
@@ -89,11 +89,9 @@ def test_a_line_cut_short_anywhere_is_dropped_and_what_follows_starts_afresh(pat
         b"{]\n",
         pytest.param(b"[" * 100_000, id="deep"),
         b'{"iteration": 6, "loss": [1.0',
-        pytest.param(
-            b"\xff\xfe\x80",
-        ),
-        pytest.param(b"5"),
-        pytest.param(b"{}"),
+        b"\xff\xfe\x80",
+        b"5",
+        b"{}",
     ],
 )
 def test_a_damaged_end_is_dropped(path: Path, tail: bytes) -> None:
