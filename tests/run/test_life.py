@@ -658,7 +658,9 @@ def long(config: RunConfig) -> RunConfig:
     )
 
 
-@pytest.mark.parametrize("name", ["deep", pytest.param("external on buckets", marks=pytest.mark.long), "dcfr"])
+@pytest.mark.parametrize(
+    "name", ["deep", *(pytest.param(name, marks=pytest.mark.long) for name in ("dcfr", "external on buckets"))]
+)
 def test_kill_9_and_then_ctrl_c_in_the_terminal_do_not_change_the_run(tmp_path: Path, name: str, variant: Any) -> None:
     config = replace(long(variant(name)), iterations=30 if name == "deep" else 200)
     start(tmp_path / "whole", with_sections(config, runtime={"checkpoint_seconds": 1_000}))
@@ -702,6 +704,7 @@ def test_other_signals_that_end_a_process_save_too_and_are_its_status(tmp_path: 
     assert "Traceback" not in err
 
 
+@pytest.mark.long  # as one of two that begin at once in one process is refused
 def test_of_two_commands_that_train_in_one_folder_one_is_refused_and_the_other_keeps_its_settings(
     tmp_path: Path,
 ) -> None:
