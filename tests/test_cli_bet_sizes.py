@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import made_runs
 from bet_size_games import TWO_ROUNDS, write_game
 from command_line import Outcome, deepcfr
 from deepcfr.config import load_config
 from deepcfr.measure.match import tournament as matches
 from deepcfr.run.folder import RunFolder
 from experiments.grid import is_complete
+from small_runs import contents
 
 STYLES = ("aggressive", "tight", "random", "calling-machine", "deterministic", "initial")
 
@@ -155,11 +157,10 @@ def test_a_run_on_kmeans_buckets_is_like_any_other(place: Path, tmp_path: Path) 
     assert answer(place / "a", "2c") != answer(place / "a", "4c")
     match = deepcfr("match", place / "one", f"tight:{tmp_path / 'bot'}", "--hands", 20, "--threads", 1, "--json").json
     assert match["hands"] == 20
-    saved = [
-        sum(file.stat().st_size for file in run.rglob("*") if file.is_file())
-        for run in (place / "one", tmp_path / "bot")
-    ]
-    assert saved[1] < saved[0]
+    whole, small = (sum(map(len, contents(run).values())) for run in (place / "one", tmp_path / "bot"))
+    assert small < whole
+    other = ("--iterations", 5, "--abstraction", made_runs.places().abstraction)  # of leduc, which has the same cards
+    assert solve(place, "leduc", *other).json["iterations"] == 5
 
 
 def test_networks_learn_a_small_game_with_bet_sizes_and_play_its_tables(place: Path) -> None:

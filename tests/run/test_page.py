@@ -32,7 +32,7 @@ from deepcfr.run.chart import (
 from deepcfr.run.curves import charts
 from deepcfr.run.folder import RunFolder
 from deepcfr.run.metrics import append_metrics, read_metrics, read_new, read_thinned
-from deepcfr.run.page import REPORT, ReportingObserver, body, report, write_report
+from deepcfr.run.page import REPORT, STATIC, ReportingObserver, body, report, write_report
 from deepcfr.run.record import read_run
 from deepcfr.run.train import train
 from deepcfr.solve.base import Record
@@ -336,6 +336,13 @@ def test_a_report_needs_nothing_but_itself(training: Path, solved: Path) -> None
         for name in ("chart", "curve", "stop", "hit", "tip", "charts", "panel", "wide", "tiles", "made"):
             assert name not in used or re.search(rf"\.{name}\b", styles), name
         assert "prefers-color-scheme: dark" in styles
+
+
+def test_no_style_of_runs_is_one_of_the_other_pages_too() -> None:
+    own, others = (re.sub(r"\{[^{}]*\}", ";", (STATIC / name).read_text()) for name in ("run.css", "style.css"))
+    leading = set(re.findall(r"(?:^|[;,{}])\s*\.([a-z0-9-]+)", others))  # what a selector begins with
+    assert {"panel", "bar"} <= leading
+    assert set(re.findall(r"\.([a-z][a-z0-9-]*)", own)) & leading == {"number", "panel", "wide"}
 
 
 def test_hostile_names_are_words_and_nothing_else(training: Path) -> None:
