@@ -45,7 +45,7 @@ END GAMEDEF
 TINY = (
     "--sampling.kind", "external", "--sampling.traversals", 20, "--network.kind", "mlp", "--network.width", 8,
     "--network.layers", 1, "--advantage.steps", 4, "--advantage.batch-size", 16, "--average.steps", 4,
-    "--average.batch-size", 16, "--memory.advantage-capacity", 100, "--memory.strategy-capacity", 100,
+    "--average.batch-size", 16, "--memory.capacity", 100,
     "--runtime.threads", 1,
 )  # fmt: skip
 """Options of `deepcfr train` for a run of a second."""
@@ -58,11 +58,11 @@ def small_config(game: str = "kuhn", iterations: int = 6, **changes: Any) -> Run
         game=game,
         iterations=iterations,
         sampling=SamplingConfig(traversals=20),
-        memory=MemoryConfig(advantage_capacity=80, strategy_capacity=100),  # full after some iterations
+        memory=MemoryConfig(capacity=80),  # full after some iterations
         network=NetworkConfig(kind="mlp", width=8, layers=1),
         advantage=AdvantageFitConfig(**vars(fit)),
         average=fit,
-        runtime=RuntimeConfig(threads=1, keep=2, checkpoint_seconds=0),
+        runtime=RuntimeConfig(threads=1, checkpoint_seconds=0),
     )
     return with_sections(config, **changes)
 

@@ -36,7 +36,7 @@ def small_config(
     config = changed(
         default_config(game, solver),
         iterations=iterations,
-        memory={"advantage_capacity": 20_000, "strategy_capacity": 20_000},
+        memory={"capacity": 20_000},
         network={"width": 32, "layers": 2},
         advantage={"steps": 20, "batch_size": 64},
         average={"steps": 40, "batch_size": 64},

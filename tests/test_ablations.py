@@ -131,7 +131,7 @@ def tiny(config: RunConfig, game: str) -> RunConfig:
         game=game,
         iterations=1,
         sampling=few(config).sampling,
-        memory=replace(config.memory, advantage_capacity=5_000, strategy_capacity=5_000),
+        memory=replace(config.memory, capacity=5_000),
         # hand strength is a table of hold'em, and the paper's network needs cards
         network=replace(config.network, width=8, layers=1, strength=False, kind="mlp"),
         evaluation=EvaluationConfig(),
@@ -186,7 +186,7 @@ def test_settings_that_another_sampler_reads_are_named_at_the_start() -> None:
     ]
     leduc = with_key(with_key(load_config("leduc-external"), "sampling.kind", "public-chance"), "sampling.panel", True)
     assert list(unread_settings(leduc)) == [
-        "memory.advantage_capacity, memory.strategy_capacity: ignored, because a panel keeps all its hands",
+        "memory.capacity: ignored, because a panel keeps all its hands",
         "advantage.draw: ignored, because the examples of 'advantage.batch_size' are hands",
         "average.draw: ignored, because the examples of 'average.batch_size' are hands",
     ]
@@ -204,7 +204,7 @@ BASE = small_config(
     "leduc",
     2,
     sampling={"traversals": 40},
-    memory={"advantage_capacity": 4_000, "strategy_capacity": 4_000},
+    memory={"capacity": 4_000},
     advantage={"steps": 6, "batch_size": 32},
 )
 
@@ -369,13 +369,9 @@ def test_settings_that_a_tabular_solver_does_not_read_are_named() -> None:
         "because linear-cfr visits all hands"
     ]
     assert list(unread_settings(replace(lin, solver="mccfr"))) == []
-    idle = tabular("mccfr", reward_on="regret")
-    assert list(unread_settings(idle)) == [
-        "solve.reward_on: ignored, because 'solve.reward_shape' is y1",
-    ]
     assert list(unread_settings(RunConfig(solver="nfsp"))) == []
-    deep = RunConfig(solver="nfsp", cfr=CFRConfig(fallback="uniform"), memory=MemoryConfig(files=True))
-    assert list(unread_settings(deep)) == ["cfr.fallback, memory.files: ignored, because 'solver' is nfsp"]
+    deep = RunConfig(solver="nfsp", cfr=CFRConfig(fallback="uniform"), memory=MemoryConfig(capacity=9))
+    assert list(unread_settings(deep)) == ["cfr.fallback, memory.capacity: ignored, because 'solver' is nfsp"]
     source = load_source("kuhn")
     assert any("ignored" in note for note in cost_notes(lin, source))
     assert not any("ignored" in note for note in cost_notes(tabular(game="kuhn"), source))

@@ -203,7 +203,7 @@ def test_a_run_from_python_is_that_of_the_command(tmp_path: Path) -> None:
         ({"sampling": "external"}, "'sampling' must be a section"),
         ({"runtime": {"minutes": 1.0}}, "stop iterating when you like"),
         ({"runtime": {"device": "cuda:99"}}, "'runtime.device' is cuda:99, but"),
-        ({"memory": {"advantage_capacity": 10**10}}, r"memories need up to [\d,.]+ GB"),
+        ({"memory": {"capacity": 10**10}}, r"memories need up to [\d,.]+ GB"),
     ):
         with pytest.raises(ConfigError, match=sentence):
             train("leduc" if "memory" not in change else "kuhn", **change)  # type: ignore[arg-type]

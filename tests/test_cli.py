@@ -299,7 +299,7 @@ def test_the_command_line_overrides_the_file_and_the_file_the_defaults(tmp_path:
     file.write_text(
         'game = "leduc"\nseed = 5\niterations = 7\n[sampling]\ntraversals = 11\n'
         '[network]\nkind = "mlp"\nwidth = 6\n[advantage]\nsteps = 2\nbatch_size = 9\n[average]\nsteps = 3\n'
-        "[memory]\nadvantage_capacity = 50\nstrategy_capacity = 60\n[evaluation]\nat = [1]\n"
+        "[memory]\ncapacity = 50\n[evaluation]\nat = [1]\n"
     )
     options = ("--iterations", 1, "--network.width=5", "--advantage.batch_size", 8, "--average.batch-size", 8)
     for name, given in (("one", ("--config", file)), ("two", (f"--config={file}",))):

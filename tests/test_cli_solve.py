@@ -214,7 +214,7 @@ def test_the_configuration_of_a_run_starts_the_same_run_and_options_override_it(
     first = tmp_path / "first"
     options = (
         "--solver", "mccfr", "--iterations", 3, "--traversals", 70, "--sampler", "outcome", "--exploration-start", 0.25,
-        "--seed", 9, "--evaluation.at", 1, 2, "--runtime.keep", 3, *ONE_THREAD,
+        "--seed", 9, "--evaluation.at", 1, 2, *ONE_THREAD,
     )  # fmt: skip
     assert deepcfr("solve", "kuhn", "--out", first, *options).status == 0
     config = load_config(first / "config.toml")
@@ -227,7 +227,7 @@ def test_the_configuration_of_a_run_starts_the_same_run_and_options_override_it(
         game="kuhn",
         seed=9,
         evaluation=EvaluationConfig(at=(1, 2)),
-        runtime=RuntimeConfig(threads=1, checkpoint_seconds=120, keep=3),
+        runtime=RuntimeConfig(threads=1, checkpoint_seconds=120),
     )
     for name, words in (("two", ("--config", first / "config.toml")), ("three", (f"--config={first}/config.toml",))):
         assert deepcfr("solve", "kuhn", "--out", tmp_path / name, *words).status == 0

@@ -62,7 +62,7 @@ def test_defaults_are_the_papers() -> None:
     # section 2.1: the highest regret when none is positive
     assert config.cfr.fallback == "highest"
     # section 5.2
-    assert config.memory == MemoryConfig("reservoir", advantage_capacity=40_000_000, strategy_capacity=40_000_000)
+    assert config.memory == MemoryConfig("reservoir", capacity=40_000_000)
     for fit in (config.advantage, config.average):
         assert (fit.steps, fit.batch_size, fit.learning_rate) == (4_000, 10_000, 0.001)
         assert fit.schedule == "constant"
@@ -137,8 +137,7 @@ CONFIGS = st.builds(
     memory=st.builds(
         MemoryConfig,
         kind=st.sampled_from(["reservoir", "window"]),
-        advantage_capacity=whole(1, 10**10),
-        strategy_capacity=whole(1, 10**10),
+        capacity=whole(1, 10**10),
     ),
     network=st.builds(
         NetworkConfig,
@@ -165,7 +164,6 @@ CONFIGS = st.builds(
         RuntimeConfig,
         device=st.sampled_from(["cpu", "cuda", "cuda:3"]),
         threads=whole(1, 1024),
-        keep=whole(1, 1000),
     ),
 )
 
@@ -248,7 +246,7 @@ def test_toml_names_settings_that_the_solver_does_not_read_if_they_are_changed()
             ["'evaluation.policy'", "sd-cfr", "'cfr.keep_networks'", "above 0"],
         ),
         ({"iterations": 0}, ["'iterations'", "between 1 and", "is 0"]),
-        ({"memory": {"advantage_capacity": 0}}, ["'memory.advantage_capacity'", "between 1 and"]),
+        ({"memory": {"capacity": 0}}, ["'memory.capacity'", "between 1 and"]),
         ({"average": {"units": "log"}}, ["'average.units'", "is not a setting", "draw"]),
         ({"advantage": {"learning_rate": math.nan}}, ["'advantage.learning_rate'", "between", "nan"]),
         ({"ppo": {"episodes": -1}}, ["'ppo.episodes'", "between", "is -1"]),
@@ -291,13 +289,13 @@ def test_every_number_has_limits_at_both_ends() -> None:
 def test_mistakes_of_every_kind_are_reported_together() -> None:
     table = {
         "sneed": 1, "game": 2, "memory": "big", "iterations": 0, "cfr": {"K": 3, "fallback": "best"},
-        "average": {"steps": "yes"}, "evaluation": {"at": [-3, 5, 0]}, "runtime": {"device": "gpu", "keep": 0},
+        "average": {"steps": "yes"}, "evaluation": {"at": [-3, 5, 0]}, "runtime": {"device": "gpu", "minutes": -1},
     }  # fmt: skip
     problems = problems_of(table)
     assert_sentences(problems)
     assert sorted(problem.split("'")[1] for problem in problems) == [
         "average.steps", "cfr.K", "cfr.fallback", "evaluation.at", "evaluation.at", "game", "iterations", "memory",
-        "runtime.device", "runtime.keep", "sneed",
+        "runtime.device", "runtime.minutes", "sneed",
     ]  # fmt: skip
 
 

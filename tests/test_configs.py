@@ -46,7 +46,7 @@ def test_the_first_versions_configurations_have_its_values(name: str, steps: int
     assert config.advantage.refit == "scratch"
     assert config.network.suits == "raw"
     assert config.network.card_embedding
-    assert config.memory.advantage_capacity == config.memory.strategy_capacity == 40_000_000
+    assert config.memory.capacity == 40_000_000
 
 
 def test_the_paper_configuration_has_the_papers_values() -> None:
@@ -59,7 +59,7 @@ def test_the_paper_configuration_has_the_papers_values() -> None:
     )
     assert (config.advantage.refit, config.advantage.schedule) == ("scratch", "constant")
     assert config.advantage.draw == "uniform"
-    assert config.memory.advantage_capacity == config.memory.strategy_capacity == 40_000_000
+    assert config.memory.capacity == 40_000_000
     assert (config.network.suits, config.network.width, config.network.card_width) == ("raw", 64, 3)
 
 

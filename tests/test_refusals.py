@@ -223,7 +223,7 @@ def test_with_json_a_mistake_is_the_same_sentence(words: tuple[str, ...]) -> Non
         ),
         (
             "solve",
-            "--seed -1 --iterations 0 --evaluation.threshold -1 --traversals 0 --exploration-start 2 --runtime.keep 0 "
+            "--seed -1 --iterations 0 --evaluation.threshold -1 --traversals 0 --exploration-start 2 --runtime.minutes -1 "
             "--runtime.checkpoint-seconds -1 --evaluation.at -3",
         ),
     ],
@@ -394,7 +394,7 @@ def test_a_run_refused_for_its_cost_does_not_take_the_folder(tmp_path: Path, mon
         small.setattr(costs, "usable_memory", lambda: 200_000_000)
         needed, available = re.findall(r"(\d+\.\d) GB", problem(deepcfr("solve", "fhp", "--out", out)))
         assert float(needed) > 0.9 * float(available) == 0.9 * 0.2
-        huge = ("--memory.advantage-capacity", 10**10)
+        huge = ("--memory.capacity", 10**10)
         assert "need up to" in problem(deepcfr("train", "kuhn", "--out", out, *huge))
         small.setattr(costs, "usable_memory", lambda: 1_000)
         assert "The tables of leduc" in problem(deepcfr("resume", made_runs.solved("full-width").path))

@@ -34,7 +34,7 @@ HISTORIES = small_config(
     game="leduc",
     cfr=CFRConfig(),
     sampling=SamplingConfig(traversals=5_000),
-    memory={"advantage_capacity": 2_000, "strategy_capacity": 2_000},
+    memory={"capacity": 2_000},
     network={"kind": "mlp", "width": 16, "layers": 1},
     advantage=FIT,
     average=FIT,

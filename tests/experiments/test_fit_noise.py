@@ -29,7 +29,7 @@ def trained(sampling: Any, **advantage: Any) -> DeepCFR:
     config = small_config(
         "leduc",
         3,
-        memory={"advantage_capacity": 3_000, "strategy_capacity": 3_000},
+        memory={"capacity": 3_000},
         sampling=sampling,
         advantage={"steps": 12, "refit": "fine-tune", **advantage},
     )

@@ -118,7 +118,7 @@ def test_a_run_of_other_settings_is_refused_with_both_values(tmp_path: Path) -> 
 
 
 def test_where_a_run_runs_is_no_difference() -> None:
-    assert difference(CONFIG, replace(CONFIG, runtime=RuntimeConfig(threads=7, keep=9))) is None
+    assert difference(CONFIG, replace(CONFIG, runtime=RuntimeConfig(threads=7, checkpoint_seconds=9))) is None
     assert difference(CONFIG, TABULAR) is not None
     nfsp = replace(CONFIG, solver="nfsp")
     assert (

@@ -251,7 +251,7 @@ def test_levelling_off_asks_for_less_than_the_steps_before(tmp_path: Path) -> No
 
 
 def test_what_is_about_full_memories_needs_them_full(tmp_path: Path) -> None:
-    settings = TINY | {"memory.advantage_capacity": 200, "memory.strategy_capacity": 400}
+    settings = TINY | {"memory.capacity": 200}
     arms = (Arm("plain", "plain", settings), Arm("large", "large", TINY))
     study = Study("fig4-left", "4", "A study", "About nothing.", {"quick": Plan({}, arms, "plain", ())})
     for name in ("plain", "large"):
@@ -303,7 +303,7 @@ def test_the_pages_and_figures_are_what_the_kept_records_give(tmp_path: Path) ->
 
 def test_a_tiny_study_is_run_and_reported_by_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = TINY | {"sampling.traversals": 20, "advantage.steps": 4, "advantage.batch_size": 16, "average.steps": 4}
-    small |= {"average.batch_size": 16, "memory.advantage_capacity": 500, "memory.strategy_capacity": 500}
+    small |= {"average.batch_size": 16, "memory.capacity": 500}
     tabular = {"game": "kuhn", "solver": "linear-cfr", "iterations": 4, "runtime.threads": 1}
     arms = (Arm("plain", "plain", small), Arm("tables", "tables", tabular, tabular=True))
     study = Study("fig4-left", "4, left", "A tiny study", "About nothing.", {"quick": Plan({}, arms, "plain", ())})

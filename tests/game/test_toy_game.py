@@ -42,7 +42,7 @@ CONFIG = RunConfig(
     game="bluff",
     iterations=12,
     sampling=SamplingConfig(traversals=200),
-    memory=MemoryConfig(advantage_capacity=20_000, strategy_capacity=20_000),
+    memory=MemoryConfig(capacity=20_000),
     network=NetworkConfig(kind="mlp", width=16, layers=2),
     advantage=ADVANTAGE,
     average=replace(FIT, steps=300, batch_size=256),

@@ -242,7 +242,7 @@ CONFIG = RunConfig(
     game="leduc",
     iterations=6,
     sampling=SamplingConfig(traversals=60),
-    memory=MemoryConfig(advantage_capacity=20_000, strategy_capacity=20_000),
+    memory=MemoryConfig(capacity=20_000),
     network=NETWORK,
     advantage=AdvantageFitConfig(steps=15, batch_size=64),
     average=FitConfig(steps=15, batch_size=64),

@@ -89,7 +89,7 @@ def test_average_networks_are_cut_and_their_training_does_not_change() -> None:
         iterations=2,
         cfr=CFRConfig(first_round="table"),
         sampling=SamplingConfig(traversals=40),
-        memory=MemoryConfig(advantage_capacity=10_000, strategy_capacity=10_000),
+        memory=MemoryConfig(capacity=10_000),
         network=NetworkConfig(kind="mlp", width=16, layers=1),
         advantage=AdvantageFitConfig(**vars(fit)),
         average=fit,

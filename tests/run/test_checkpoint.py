@@ -27,7 +27,7 @@ from deepcfr.run.folder import RunFolder, export
 from deepcfr.solve.deep_cfr import DeepCFR
 from small_runs import Crash, crash, small_config, with_sections
 
-CONFIG = small_config(iterations=9, memory={"advantage_capacity": 40, "strategy_capacity": 60})  # full after two
+CONFIG = small_config(iterations=9, memory={"capacity": 40})  # full after two
 MEMORIES = ("advantage-0", "advantage-1", "strategy")
 COLUMNS = ("cards", "iteration", "node", "target")
 NETWORKS = "networks.safetensors"
@@ -280,7 +280,7 @@ def test_all_damaged_is_an_error_that_names_every_damaged_file(saved: Saved) -> 
     [
         ("network", {"width": 9}),
         ("network", {"suits": "raw"}),
-        ("memory", {"advantage_capacity": 41}),
+        ("memory", {"capacity": 41}),
         ("memory", {"kind": "window"}),
     ],
 )
@@ -340,7 +340,7 @@ def assert_belongs_elsewhere(saved: Saved) -> None:
 
 
 def test_settings_that_a_checkpoint_does_not_depend_on_may_change(saved: Saved) -> None:
-    other = with_sections(CONFIG, iterations=20, sampling={"traversals": 5}, runtime=RuntimeConfig(keep=3))
+    other = with_sections(CONFIG, iterations=20, sampling={"traversals": 5}, runtime=RuntimeConfig(threads=3))
     (saved.path / "config.toml").write_text(config_to_toml(other))
     assert loaded(saved.path) == (saved.states[3], [])
 

@@ -32,9 +32,9 @@ BOARDS = small_config(
     "leduc",
     cfr={"first_round": "table"},
     sampling={"kind": "public-chance", "boards": 2, "samples": 9, "decisions": 8, "traversals": 10_000},
-    memory={"advantage_capacity": 10**6, "strategy_capacity": 10**6},
+    memory={"capacity": 10**6},
 )
-HUGE = {"advantage_capacity": 10**10, "strategy_capacity": 10**10}
+HUGE = {"capacity": 10**10}
 
 
 def notes(config: RunConfig) -> list[str]:
@@ -52,11 +52,11 @@ def first_notes(path: Path, config: RunConfig) -> list[str]:
 # Refusals: what a machine with so many bytes says
 
 LISTED = small_config(
-    "openspiel:kuhn_poker", memory={"advantage_capacity": 10**9, "strategy_capacity": 2 * 10**9}
+    "openspiel:kuhn_poker", memory={"capacity": 10**9}
 )  # 2 bytes for the node, 4 for the iteration and 2 times 4 for the targets
 WIDE = NetworkConfig(kind="mlp", width=8192, layers=64)
 STRENGTH = replace(
-    small_config("fhp", runtime={"device": "cuda"}, memory={"advantage_capacity": 10**5, "strategy_capacity": 10**5}),
+    small_config("fhp", runtime={"device": "cuda"}, memory={"capacity": 10**5}),
     network=NetworkConfig(strength=True, width=8),
 )  # whose table takes 20.56 MB, which a processor maps from a file
 
@@ -65,13 +65,13 @@ STRENGTH = replace(
     ("bytes_there", "config", "sentence"),
     [
         # Kuhn takes 2 bytes for the node, 1 for the card, 4 for the iteration and 3 times 4 for the targets.
-        (63_300_000_000, small_config(memory=HUGE), r"need up to 570\.0 GB, and there are 63\.3 GB: lower memory\.adv"),
-        (53_300_000_000, LISTED, r"need up to 56\.0 GB, and there are 53\.3 GB: lower memory\.advantage_capacity"),
-        (10**9, small_config("leduc", memory=HUGE), r"lower memory.advantage_capacity or memory.strategy_capacity\.$"),
+        (63_300_000_000, small_config(memory=HUGE), r"need up to 570\.0 GB, and there are 63\.3 GB: lower memory\.cap"),
+        (40_300_000_000, LISTED, r"need up to 42\.0 GB, and there are 40\.3 GB: lower memory\.capacity"),
+        (10**9, small_config("leduc", memory=HUGE), r"lower memory.capacity\.$"),
         (
             10**9,
             small_config("leduc", memory=HUGE, sampling={"kind": "outcome", "estimate": "baseline"}),
-            r"lower .* or memory.strategy_capacity or values.capacity\.$",
+            r"lower memory.capacity or values.capacity\.$",
         ),
         (
             20_000_000_000,
@@ -141,10 +141,10 @@ def test_snapshots_of_networks_are_counted() -> None:
 
 @pytest.mark.usefixtures("room")
 def test_the_cost_is_said_before_it_is_paid(tmp_path: Path) -> None:
-    memory = {"advantage_capacity": 10**6, "strategy_capacity": 3 * 10**6}  # 5 million of 19 bytes
-    said = "memories take up to 0.10 GB, and a checkpoint as much on disk"
+    memory = {"capacity": 10**6}  # 3 million of 19 bytes
+    said = "memories take up to 0.06 GB, and a checkpoint as much on disk"
     assert notes(small_config(memory=memory)) == [said]
-    assert notes(LISTED)[1] == "memories take up to 56.00 GB, and a checkpoint as much on disk"
+    assert notes(LISTED)[1] == "memories take up to 42.00 GB, and a checkpoint as much on disk"
     assert first_notes(tmp_path / "run", small_config()) == notes(small_config())
 
 

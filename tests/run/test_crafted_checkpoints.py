@@ -20,7 +20,7 @@ from deepcfr.run.folder import RunFolder
 from small_runs import small_config, with_sections
 from tables import tabular
 
-DEEP = small_config(iterations=2, memory={"advantage_capacity": 40, "strategy_capacity": 60})
+DEEP = small_config(iterations=2, memory={"capacity": 40})
 
 
 def self_play(solver: Any, **settings: int) -> RunConfig:

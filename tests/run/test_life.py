@@ -335,9 +335,10 @@ def test_a_second_ctrl_c_stops_at_once_and_costs_what_a_crash_costs(
     assert_same_run(tmp_path / "run", whole("deep"))
 
 
-def test_a_run_with_one_checkpoint_that_is_damaged_says_so_and_changes_nothing(tmp_path: Path) -> None:
-    run, _ = start(tmp_path / "run", changed(VARIANTS["external"], keep=1, iterations=2))
-    os.truncate(newest(run.path) / "average.npy", 200)
+def test_a_run_whose_checkpoints_are_all_damaged_says_so_and_changes_nothing(tmp_path: Path) -> None:
+    run, _ = start(tmp_path / "run", changed(VARIANTS["external"], iterations=2))
+    for kept in (run.path / "checkpoints").glob("[0-9]*"):
+        os.truncate(kept / "average.npy", 200)
     before = contents(run.path)
     with pytest.raises(CheckpointError) as caught:
         resume(run.path)

@@ -29,7 +29,7 @@ from deepcfr.game.bet_sizes import BET_SIZE_GAMES, MOST_SIZES, BetSizeRules
 from deepcfr.game.betting import NOT_TERMINAL
 from deepcfr.game.cards import address_of, uniform_at
 from deepcfr.sample.bet_size_tables import Run, bet_size_layout, bet_size_traversals, entry_of, row_of
-from deepcfr.sample.mccfr import PLAIN, Learning, shaped
+from deepcfr.sample.mccfr import PLAIN, Decay, shaped
 from deepcfr.sample.traversal_tree import poker_situations
 
 GAMES = pytest.mark.parametrize("rules", [ONE_ROUND, TWO_ROUNDS], ids=lambda rules: rules.name)
@@ -75,8 +75,8 @@ def test_the_tables_of_the_papers_game_are_of_the_size_that_is_said() -> None:
 class Plain:
     """External sampling as a recursion (Lanctot et al. 2009, section 4), with the kernel's random numbers."""
 
-    def __init__(self, game: ImplicitPoker, regrets: np.ndarray, counts: tuple[int, ...], learning: Learning) -> None:
-        self.game, self.layout, self.learning = game, bet_size_layout(game, counts), learning
+    def __init__(self, game: ImplicitPoker, regrets: np.ndarray, counts: tuple[int, ...], decay: Decay) -> None:
+        self.game, self.layout, self.decay = game, bet_size_layout(game, counts), decay
         self.regrets, self.averages = regrets.copy(), np.zeros_like(regrets)
         self.touched = 0
 
@@ -86,9 +86,9 @@ class Plain:
         entries = [row + entry_of(position, action) for action in actions]
         positive = np.maximum(self.regrets[entries], 0)
         share = positive / positive.sum() if positive.sum() > 0 else np.full(len(actions), 1 / len(actions))
-        learning = self.learning
-        floor = max(0.0, learning.start + learning.slope * (learning.games + traversal))
-        if learning.games + traversal < learning.end and floor > 0:
+        decay = self.decay
+        floor = max(0.0, decay.start + decay.slope * (decay.games + traversal))
+        if decay.games + traversal < decay.end and floor > 0:
             least = min(floor, 1 / len(actions))
             share = least + (1 - len(actions) * least) * share
         return actions, entries, share
@@ -122,29 +122,29 @@ class Plain:
         values = np.array([after(action) for action in actions])
         value = float(share @ values)
         for entry, each in zip(entries, values, strict=True):
-            self.regrets[entry] += run.weight * shaped(each - value, self.learning.shape)
+            self.regrets[entry] += run.weight * (each - value)
         return value
 
 
 @pytest.mark.parametrize(
-    ("rules", "learning", "shape"),
+    ("rules", "decay", "shape"),
     [
         (ONE_ROUND, PLAIN, 0),
         (TWO_ROUNDS, PLAIN, 0),
-        (TWO_ROUNDS, Learning(0.04, -1e-3, 35, 20, 0), 1),
-        (replace(TWO_ROUNDS, name="all-in", all_in=(True, True)), Learning(shape=2), 3),
+        (TWO_ROUNDS, Decay(0.04, -1e-3, 35, 20), 1),
+        (replace(TWO_ROUNDS, name="all-in", all_in=(True, True)), PLAIN, 3),
     ],
 )
-def test_a_traversal_is_the_plain_recursion(rules: BetSizeRules, learning: Learning, shape: int) -> None:
+def test_a_traversal_is_the_plain_recursion(rules: BetSizeRules, decay: Decay, shape: int) -> None:
     game, buckets = ImplicitPoker(rules), lossless(rules.deck)
     layout = bet_size_layout(game, buckets.counts)
     start = np.random.default_rng(4).normal(size=layout.size)
     for traverser in (0, 1):
-        plain = Plain(game, start, buckets.counts, learning)
+        plain = Plain(game, start, buckets.counts, decay)
         regrets, averages = start.copy(), np.zeros(layout.size)
         run = Run(traverser, 3.0, np.uint64(STREAM), 0, float(rules.unit_chips), shape)
         situations = poker_situations(buckets, 40, key(1, "deal"), 0)
-        touched = bet_size_traversals(game.bets, layout, regrets, averages, situations, run, learning)
+        touched = bet_size_traversals(game.bets, layout, regrets, averages, situations, run, decay)
         for traversal, (own, result) in enumerate(zip(situations.buckets, situations.results, strict=True)):
             plain.value(first_positions(game.bets, 1)[0], run, traversal, own, int(result), 0)
         np.testing.assert_allclose(regrets, plain.regrets, rtol=1e-12, atol=1e-12)

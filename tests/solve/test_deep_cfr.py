@@ -25,7 +25,7 @@ BRIEF = RunConfig(
     game="kuhn",
     iterations=3,
     sampling=SamplingConfig(traversals=40),
-    memory=MemoryConfig(advantage_capacity=10_000, strategy_capacity=10_000),
+    memory=MemoryConfig(capacity=10_000),
     network=NetworkConfig(kind="mlp", width=32, layers=2),
     advantage=AdvantageFitConfig(steps=10, batch_size=128, learning_rate=5e-3, schedule="cosine"),
     average=FitConfig(steps=300, batch_size=128, learning_rate=5e-3, schedule="cosine", draw="merged"),
@@ -165,7 +165,7 @@ def test_the_weighting_and_the_iteration_reach_the_fit() -> None:
 
 @pytest.mark.parametrize("kind", ["reservoir", "window"])
 def test_memories_are_bounded_and_of_the_configured_kind(kind: str) -> None:
-    memory = MemoryConfig(kind=kind, advantage_capacity=50, strategy_capacity=30)  # type: ignore[arg-type]
+    memory = MemoryConfig(kind=kind, capacity=50)  # type: ignore[arg-type]
     solver = solved(replace(BRIEF, memory=memory, iterations=6))
     for one, capacity in zip((*solver.memories.advantages, solver.memories.strategies), (50, 50, 30), strict=True):
         assert len(one) == capacity

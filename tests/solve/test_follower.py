@@ -18,7 +18,7 @@ LEDUC = load_game("leduc")
 LINEAR = {"weighting": "linear", "first_round": "network"}
 FIT = {"steps": 10, "batch_size": 32}
 SMALL: dict[str, Any] = {
-    "memory": {"advantage_capacity": 300, "strategy_capacity": 300}, "network": {"kind": "mlp", "width": 8, "layers": 1},
+    "memory": {"capacity": 300}, "network": {"kind": "mlp", "width": 8, "layers": 1},
     "advantage": FIT, "average": FIT, "values": FIT | {"capacity": 100},
 }  # fmt: skip
 DRAWN, FIXED = (SamplingConfig(kind="public-chance", boards=2, samples=60, panel=panel) for panel in (False, True))

@@ -25,7 +25,7 @@ from deepcfr.policy.base import UniformPolicy
 from deepcfr.policy.tables import AbstractPolicy
 from deepcfr.run.build import build_solver
 from deepcfr.sample.bet_size_tables import FULL, expand
-from deepcfr.sample.mccfr import SHAPES, Learning, _match, external_traversals, floor_after, outcome_traversals, shaped
+from deepcfr.sample.mccfr import SHAPES, Decay, _match, floor_after, shaped
 from deepcfr.solve.mccfr import MCCFR, _shaped_tree
 from tables import changed, tabular
 
@@ -97,7 +97,7 @@ def test_memory_is_known_before_it_is_taken() -> None:
 # Floors and shapes of rewards (Lin 2024)
 
 
-LIN = Learning(start=0.01, slope=-2.5e-7, end=40_000)
+LIN = Decay(start=0.01, slope=-2.5e-7, end=40_000)
 
 
 @settings(max_examples=30)
@@ -174,28 +174,6 @@ def test_each_player_feels_its_own_losses(shape: str) -> None:
     np.testing.assert_array_equal(second[flat < 0], flat[flat < 0])
 
 
-@pytest.mark.parametrize("shape", range(1, 4))
-@pytest.mark.parametrize("sampler", ["external", "outcome"])
-def test_shaped_regrets_are_the_shapes_of_sampled_regrets(sampler: str, shape: int) -> None:
-    """One traversal adds to an infoset once, so from empty tables the sum is what was added."""
-    solver = MCCFR(load_game("leduc"), EXTERNAL)
-    seen = 0.0
-    for traversal in range(15):
-        situations = solver.tables.situations(1, 5, traversal)
-        found = []
-        for learning in (Learning(), Learning(shape=shape)):
-            regrets, averages = np.zeros_like(solver.arrays()["regret"]), np.zeros_like(solver.arrays()["regret"])
-            where = (solver._trees[0], regrets, averages, situations, traversal % 2, 2.0, np.uint64(9), traversal)
-            if sampler == "external":
-                external_traversals(*where, learning)
-            else:
-                outcome_traversals(*where, 0.6, learning)
-            found.append(regrets)
-        np.testing.assert_allclose(found[1], [2 * shaped(r / 2, shape) for r in found[0]], rtol=1e-12)
-        seen = min(seen, float(found[0].min()))
-    assert seen < -2
-
-
 # Games with bet sizes, by enumeration
 
 
@@ -241,12 +219,10 @@ def test_the_compact_strategy_is_the_same_to_a_rounding(one_round: MCCFR) -> Non
 def test_y1_and_no_floor_are_plain_and_the_others_are_not() -> None:
     few = {"iterations": 5, "traversals": 50}
     plain = bet_size_solved(TWO_ROUNDS, **few).arrays()
-    for nothing in ({"reward_shape": "y1", "reward_on": "regret"}, {"exploration_start": 0.0}):
+    for nothing in ({"reward_shape": "y1"}, {"exploration_start": 0.0}):
         same = bet_size_solved(TWO_ROUNDS, **few, **nothing).arrays()
         assert all(np.array_equal(plain[name], same[name]) for name in plain)
-    for something in (
-        {"reward_shape": "y2"}, {"reward_shape": "y3", "reward_on": "regret"}, {"exploration_start": 0.05},
-    ):  # fmt: skip
+    for something in ({"reward_shape": "y2"}, {"reward_shape": "y3"}, {"exploration_start": 0.05}):
         other = bet_size_solved(TWO_ROUNDS, **few, **something).arrays()
         assert not np.array_equal(plain["regret"], other["regret"])
 

@@ -26,7 +26,7 @@ BRIEF = small_config(
     game="leduc",
     sampling=SamplingConfig(kind="public-chance", boards=3, samples=60),
     cfr={"first_round": "table", "keep_networks": 0, "weighting": "linear"},
-    memory={"advantage_capacity": 10_000, "strategy_capacity": 10_000},
+    memory={"capacity": 10_000},
     network={"kind": "mlp", "width": 32, "layers": 2},
     advantage={"steps": 8, "refit": "fine-tune"},
     average={"steps": 8},
@@ -153,9 +153,7 @@ def test_merged_targets_are_means_over_all_decisions_of_an_infoset() -> None:
 
 
 def test_a_panel_takes_its_hands_and_no_more_whatever_the_capacity() -> None:
-    small, large = (
-        replace(VARIANTS["panel"], memory=MemoryConfig(advantage_capacity=n, strategy_capacity=n)) for n in (10, 10**10)
-    )
+    small, large = (replace(VARIANTS["panel"], memory=MemoryConfig(capacity=n)) for n in (10, 10**10))
     assert DeepCFR.memory_bytes(LEDUC, small) == DeepCFR.memory_bytes(LEDUC, large)
     assert panel_rows(LEDUC, small.sampling) == [61, 3 * 61]
     solver = solved(replace(small, iterations=1))[0]

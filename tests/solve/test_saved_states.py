@@ -32,7 +32,7 @@ CONFIGS: dict[str, RunConfig] = {
     },
     "table, boards": small_config(game="leduc", sampling=BOARDS, cfr={"first_round": "table", "weighting": "linear"}),
     "table, panel": small_config(game="leduc", sampling=replace(BOARDS, panel=True), cfr={"first_round": "table"}),
-    "window": small_config(memory={"kind": "window", "advantage_capacity": 99}, advantage={"refit": "fine-tune"}),
+    "window": small_config(memory={"kind": "window", "capacity": 99}, advantage={"refit": "fine-tune"}),
     "int16": tabular("dcfr", game="leduc", precision="int16"),
     "float32, predicted": tabular("pcfr+", game="leduc", precision="float32"),
     "mccfr, floor": changed(MCCFR, exploration_start=0.1),
