@@ -215,16 +215,23 @@ def test_a_bot_that_is_old_or_silent_ends_the_match(greeting: bytes, sentence: s
 
 def test_a_bot_may_come_back_in_the_middle_of_a_hand() -> None:
     """It hangs up when it is first asked, and is asked the same again by its second connection."""
+    answers: list[str] = []
+
+    def note(answer: str) -> str:
+        answers.append(answer)
+        return answer
 
     async def bot(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         agent = ProtocolAgent(scripted_policy("call", LEDUC), 0)
         writer.write(b"VERSION:2.0.0\r\n")
-        while not agent.answer(parse_match_state((await reader.readline()).decode().strip())):
+        while not agent.answer(parse_match_state(line := (await reader.readline()).decode().strip())):
             pass
+        note(f"{line}:c")  # which is not sent
         writer.close()
-        await connect(caller(), writer.get_extra_info("peername")[1])
+        await connect(caller(note), writer.get_extra_info("peername")[1])
 
     assert play_against(bot, hands=6).score == play_against(caller(), hands=6).score
+    assert answers[1] == answers[0]
 
 
 # The client against other dealers
