@@ -25,7 +25,7 @@ from openspiel_poker import openspiel_infosets, openspiel_policy, small_fhp
 from openspiel_policies import to_tabular_policy
 
 SMALL_FHP = small_fhp(3, (2, 2), (0, 2), num_suits=3)
-BY_NAME: dict[str, Any] = {"ids": lambda value: getattr(value, "name", str(value))}
+BY_NAME: dict[str, Any] = {"ids": lambda value: getattr(value, "name", None)}
 SEATED: tuple[tuple[Suits, Suits], ...] = (("canonical", "canonical"), ("raw", "canonical"), ("raw", "raw"))
 
 

@@ -132,7 +132,7 @@ def mixture(rules: PokerRules, seed: int) -> MixturePolicy:
 
 
 @pytest.mark.parametrize(
-    ("make", "lines"), [(random_policy, None), (random_policy, 2), (network, 2), (mixture, 2)], ids=str
+    ("make", "lines"), [(random_policy, None), (random_policy, 2), (network, 2), (mixture, 2)]
 )
 def test_both_seats_share_boards_and_lines(make: Callable[..., Policy], lines: int | None) -> None:
     """So a policy gains exactly nothing against itself, and exchanged policies have exactly the opposite result."""
