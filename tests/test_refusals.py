@@ -103,6 +103,7 @@ REFUSALS = [
     ("match ensemble:leduc leduc --hands 10", "names no ensemble"),
     ("match ensemble:max:leduc,leduc leduc --hands 10", "'max' is not an ensemble rule"),
     ("play kuhn --hands 0", "The number of hands is 0"),
+    ("exploitability {hulh}", "hulh has 51,979,200 boards, but exact"),  # before its tables are made
     ("exploitability kuhn --threads 0", "--threads must be at least 1, but is 0"),
     ("match kuhn kuhn --hands 1000000000000000", "This needs more memory than there is: Unable to allocate"),
     ("match kuhn kuhn --boards 1000000000000000", "This needs more memory than there is: Unable to allocate"),
@@ -165,6 +166,7 @@ def named(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     assert deepcfr("abstract", "kuhn", "--buckets", 2, "--out", root / "kuhn_buckets").status == 0
     assert deepcfr("export", made_runs.trained().path, "--out", root / "exported0", "--keep-networks", 0).status == 0
     found = {name: root / name for name in ("empty", "file", "out", "none", "kuhn_buckets", "exported0")} | {
+        "hulh": Path(__file__).parents[1] / "models/hulh",
         "run": made_runs.trained().path,
         "tables": made_runs.solved("full-width").path,
         "listed": made_runs.solved("openspiel").path,

@@ -20,12 +20,17 @@ if TYPE_CHECKING:
 def exploitability_command(command: Exploit) -> None:
     if command.threads < 1:
         raise ConfigError(f"--threads must be at least 1, but is {command.threads}.")
+    from deepcfr.game.rules import PokerRules
     from deepcfr.measure.exploitability import exploitability
+    from deepcfr.measure.limits import require_few_boards
     from deepcfr.run.folder import RunFolder
     from deepcfr.run.players import load_players, made_of, runs_of
 
-    solver = None
-    if len(runs := runs_of(command.run)) == 1:
+    solver, runs = None, runs_of(command.run)
+    for run in runs:  # before anything large is loaded
+        if isinstance(source := RunFolder.open(Path(run)).source, PokerRules):
+            require_few_boards(source)
+    if len(runs) == 1:
         plain, solver = RunFolder.open(Path(runs[0])).load_policy(command.policy, warn)
         policy = made_of(command.run, plain, command.search)
     else:

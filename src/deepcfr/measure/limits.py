@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deepcfr.core.errors import GameError
 from deepcfr.game.rules import PokerRules
 
 MOST_BOARDS = 1_000_000  # limit on the full runouts that an exact evaluation enumerates
@@ -15,3 +16,14 @@ def too_many_boards(rules: PokerRules) -> str | None:
     if boards > MOST_BOARDS:
         return f"{rules.name} has {boards:,} boards, but exact evaluation enumerates at most {MOST_BOARDS:,}."
     return None
+
+
+def require_few_boards(rules: PokerRules) -> None:
+    """Raise GameError if a game is too large for exact evaluation."""
+    if reason := too_many_boards(rules):
+        raise GameError(reason + instead(rules))
+
+
+def instead(rules: PokerRules) -> str:
+    """What there is instead of an exact evaluation, as a sentence to add."""
+    return " deepcfr lbr gives a lower bound." if rules.hole_cards < 3 else ""
