@@ -22,6 +22,11 @@ class Made(NamedTuple):
     outcome: Outcome
 
 
+def _made(path: Path, outcome: Outcome) -> Made:
+    assert outcome.status == 0, outcome.err  # so that no later test finds half a run
+    return Made(path, outcome)
+
+
 @cache
 def places() -> Places:
     """A definition of a game and an abstraction of leduc."""
@@ -32,7 +37,7 @@ def places() -> Places:
 def trained() -> Made:
     """Three iterations of Deep CFR on kuhn."""
     arguments = ("--iterations", 3, "--evaluation.every", 2, *TINY)
-    return Made(ROOT / "trained", deepcfr("train", "kuhn", "--out", ROOT / "trained", "--json", *arguments))
+    return _made(ROOT / "trained", deepcfr("train", "kuhn", "--out", ROOT / "trained", "--json", *arguments))
 
 
 @cache
@@ -45,7 +50,7 @@ def solved(name: str) -> Made:
     }[name]
     if name == "buckets":
         arguments = (*arguments, "--abstraction", places().abstraction)
-    return Made(ROOT / name, deepcfr("solve", *arguments, "--out", ROOT / name, "--json"))
+    return _made(ROOT / name, deepcfr("solve", *arguments, "--out", ROOT / name, "--json"))
 
 
 @cache

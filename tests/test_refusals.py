@@ -391,7 +391,7 @@ def test_a_device_that_the_machine_does_not_have_is_refused(tmp_path: Path, monk
 
 
 def test_a_run_refused_for_its_cost_does_not_take_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = tmp_path / "run"
+    out, solved = tmp_path / "run", made_runs.solved("full-width").path
     with monkeypatch.context() as small:
         small.setattr(costs, "usable_memory", lambda: 200_000_000)
         needed, available = re.findall(r"(\d+\.\d) GB", problem(deepcfr("solve", "fhp", "--out", out)))
@@ -399,7 +399,7 @@ def test_a_run_refused_for_its_cost_does_not_take_the_folder(tmp_path: Path, mon
         huge = ("--memory.capacity", 10**10)
         assert "need up to" in problem(deepcfr("train", "kuhn", "--out", out, *huge))
         small.setattr(costs, "usable_memory", lambda: 1_000)
-        assert "The tables of leduc" in problem(deepcfr("resume", made_runs.solved("full-width").path))
+        assert "The tables of leduc" in problem(deepcfr("resume", solved))
     assert list(tmp_path.iterdir()) == []
     assert deepcfr("train", "kuhn", "--out", out, "--iterations", 1, *TINY).status == 0
 

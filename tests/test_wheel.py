@@ -86,11 +86,10 @@ def test_the_wheel_plays_in_an_empty_folder(built: Path, tmp_path: Path) -> None
     with zipfile.ZipFile(wheel) as files:
         files.extractall(site)
 
-    def run(*arguments: str, answers: str = "") -> str:
+    def run(*arguments: str) -> str:
         done = subprocess.run(
             [sys.executable, "-m", "deepcfr.cli", *arguments],
-            cwd=empty, env=os.environ | {"PYTHONPATH": str(site)}, input=answers, capture_output=True, text=True,
-            check=True,
+            cwd=empty, env=os.environ | {"PYTHONPATH": str(site)}, capture_output=True, text=True, check=True,
         )  # fmt: skip
         return done.stdout
 
@@ -99,8 +98,8 @@ def test_the_wheel_plays_in_an_empty_folder(built: Path, tmp_path: Path) -> None
     place = run("models", "--json")
     assert str(site) in place
     assert [f'"model": "{name}"' in place for name in ("fhp", "kuhn", "leduc", "hulh")] == [True, True, True, False]
-    assert "You" in run("play", "leduc", "--hands", "1", answers="c\n" * 9)
-    serve = [sys.executable, "-m", "deepcfr.cli", "serve", "--port", "0"]
+    assert "check" in run("strategy", "leduc", "K")
+    serve = [sys.executable, "-m", "deepcfr.cli", "serve", "kuhn", "--port", "0"]
     with subprocess.Popen(
         serve, cwd=empty, env=os.environ | {"PYTHONPATH": str(site)}, stderr=subprocess.PIPE, text=True
     ) as server:
@@ -111,4 +110,4 @@ def test_the_wheel_plays_in_an_empty_folder(built: Path, tmp_path: Path) -> None
                 text = page.read().decode()
         finally:
             server.terminate()
-    assert all(name in text for name in ("fhp", "kuhn", "leduc"))
+    assert "kuhn" in text

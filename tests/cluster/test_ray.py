@@ -151,7 +151,7 @@ def test_a_worker_that_dies_changes_nothing(tmp_path: Path, alone: Path) -> None
     assert_same(alone, run(tmp_path / "run", RayCluster(LOCAL_CLUSTER, 2), FIXED, observer))
 
 
-def test_a_piece_is_done_again_and_given_up_after_some_losses(tmp_path: Path) -> None:
+def test_a_piece_is_done_again_and_given_up_after_some_losses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "asked"
 
     def work(piece: int, more: int) -> int:
@@ -161,6 +161,7 @@ def test_a_piece_is_done_again_and_given_up_after_some_losses(tmp_path: Path) ->
             os.kill(os.getpid(), signal.SIGKILL)
         return piece + more
 
+    monkeypatch.setattr(ray_workers, "_TRIES", 1)
     workers = RayWorkers(lambda: work, 2)
     try:
         assert list(workers.map(range(4), 10)) == [10, 11, 12, 13]

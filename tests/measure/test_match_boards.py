@@ -131,9 +131,7 @@ def mixture(rules: PokerRules, seed: int) -> MixturePolicy:
     return MixturePolicy(PokerGame(rules), [random_policy(rules, seed + i) for i in range(3)], [1.0, 2.0, 3.0])
 
 
-@pytest.mark.parametrize(
-    ("make", "lines"), [(random_policy, None), (random_policy, 2), (network, 2), (mixture, 2)]
-)
+@pytest.mark.parametrize(("make", "lines"), [(random_policy, None), (random_policy, 2), (network, 2), (mixture, 2)])
 def test_both_seats_share_boards_and_lines(make: Callable[..., Policy], lines: int | None) -> None:
     """So a policy gains exactly nothing against itself, and exchanged policies have exactly the opposite result."""
     policy, again, other = make(COUSIN, 8), make(COUSIN, 8), random_policy(COUSIN, 10)

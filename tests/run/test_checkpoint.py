@@ -142,15 +142,14 @@ def test_a_checkpoint_has_a_safetensors_file_an_array_for_every_column_and_its_s
     assert {name: len(array) for name, array in arrays.items()} == dict.fromkeys(ARRAYS, 40)
 
 
-def test_the_newest_checkpoints_are_kept_and_latest_names_the_newest(tmp_path: Path) -> None:
-    for keep in (1, 2, 3):
-        run = RunFolder.create(tmp_path / str(keep), with_sections(CONFIG, runtime={"keep": keep}))
-        solver = DeepCFR(run.game(), run.config)
-        for iteration in range(1, 5):
-            run.save(advance(solver), 0.0)
-            there = sorted(p.name for p in (run.path / "checkpoints").iterdir() if p.is_dir())
-            assert there == [f"{i:07d}" for i in range(max(1, iteration - keep + 1), iteration + 1)]
-            assert (run.path / "checkpoints" / "latest").read_text() == f"{iteration:07d}\n"
+def test_the_two_newest_checkpoints_are_kept_and_latest_names_the_newest(tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path / "run", CONFIG)
+    solver = DeepCFR(run.game(), run.config)
+    for iteration in range(1, 5):
+        run.save(advance(solver), 0.0)
+        there = sorted(p.name for p in (run.path / "checkpoints").iterdir() if p.is_dir())
+        assert there == [f"{i:07d}" for i in range(max(1, iteration - 1), iteration + 1)]
+        assert (run.path / "checkpoints" / "latest").read_text() == f"{iteration:07d}\n"
 
 
 def test_what_a_killed_process_left_is_passed_over_and_cleared_away(saved: Saved) -> None:
@@ -556,17 +555,3 @@ def test_an_export_that_is_cut_off_is_no_run_and_can_be_made_again(
         assert list(tmp_path.glob("export*/config.toml")) == []
     export(saved.run, target, pytest.fail)
     assert RunFolder.open(target).load_policy("own", pytest.fail)
-
-
-def test_using_a_run_leaves_its_memories_in_files_as_they_are(tmp_path: Path) -> None:
-    """Another process may be training it."""
-    files = tmp_path / "memory"
-    run = RunFolder.create(tmp_path / "run", with_sections(CONFIG, memory={"files": str(files)}))
-    solver, _ = run.load_solver(pytest.fail, memories=True)
-    run.save(advance(solver, average=True), 0.0)  # type: ignore[arg-type]
-    before = {path.name: path.read_bytes() for path in files.iterdir()}
-    assert len(before) == 3 * 4
-    policy, _ = run.load_policy("average", pytest.fail)
-    assert sum(query(policy, "K / r").probabilities.values()) == pytest.approx(1)
-    export(run, tmp_path / "export", pytest.fail)
-    assert {path.name: path.read_bytes() for path in files.iterdir()} == before

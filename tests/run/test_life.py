@@ -522,7 +522,7 @@ def test_the_figures_of_deep_cfr_are_those_of_its_settings(whole: Callable[[str]
         assert 0 < line["evaluated"] < line["nodes_touched"]
         assert len(line["advantage_loss"]) == len(line["advantage_samples"]) == 2
         assert min(line["advantage_loss"]) > 0
-    assert (lines[-1]["advantage_samples"], lines[-1]["strategy_samples"]) == ([80, 80], 100)
+    assert (lines[-1]["advantage_samples"], lines[-1]["strategy_samples"]) == ([80, 80], 80)
 
 
 def test_tables_in_a_checkpoint_are_plain_sums_over_iterations(whole: Callable[[str], Path]) -> None:
@@ -654,9 +654,7 @@ def test_one_process_at_a_time_begins_and_trains_a_run(tmp_path: Path, monkeypat
 
 def long(config: RunConfig) -> RunConfig:
     """So many iterations that a signal falls between them."""
-    return with_sections(
-        config, iterations=200, solve={"traversals": 500}, evaluation=EvaluationConfig(every=25), runtime={"keep": 2}
-    )
+    return with_sections(config, iterations=200, solve={"traversals": 500}, evaluation=EvaluationConfig(every=25))
 
 
 @pytest.mark.parametrize(

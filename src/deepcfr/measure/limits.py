@@ -25,5 +25,5 @@ def require_few_boards(rules: PokerRules) -> None:
 
 
 def instead(rules: PokerRules) -> str:
-    """What there is instead of an exact evaluation, as a sentence to add."""
+    """Name what there is instead of an exact evaluation, as a sentence to add."""
     return " deepcfr lbr gives a lower bound." if rules.hole_cards < 3 else ""
