@@ -4,7 +4,7 @@
 PYTHON ?= $(firstword $(foreach python,python3 python3.14 python3.13 python3.12 python3.11,$(shell \
   $(python) -c 'import sys; sys.version_info >= (3, 11) and print("$(python)")' 2>/dev/null)))
 BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
-WORKERS ?= 2
+WORKERS ?= 3
 STUDY ?= fig4-left
 BENCH ?= fhp
 
@@ -43,7 +43,8 @@ browser:
 	  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
 	  || echo "chromium is not there and could not be installed: the tests in a browser are skipped."
 
-# A worker takes up to 2 GB; make test WORKERS=8 on a larger machine. A worker that has nothing left takes tests of another.
+# Three workers keep two cores busy, because tests also wait for processes of their own; make test WORKERS=8 on a larger
+# machine. A worker takes up to 2 GB, and one that has nothing left takes tests of another.
 test: setup browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 

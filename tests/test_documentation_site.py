@@ -90,10 +90,14 @@ def test_a_broken_page_is_an_error(tmp_path: Path, text: str) -> None:
     assert build(tmp_path, games=text).returncode != 0
 
 
+FIRST = [f"{name}.html" for name in ("agents", "algorithms/cfr", "benchmarks", "fhp", "index", "reference", "spots")]
+
+
 @needs_chromium
-def test_every_page_is_for_everybody(page: Page, address: str) -> None:
+@pytest.mark.parametrize("names", [FIRST, pytest.param(PAGES, marks=pytest.mark.long)], ids=["first", "all"])
+def test_pages_are_for_everybody(page: Page, address: str, names: list[str]) -> None:
     quick = {"runOnly": ["wcag2a", "wcag2aa"], "rules": {"color-contrast": {"enabled": False}}}  # the theme's colours
-    for name in PAGES:
+    for name in names:
         page.goto(f"{address}/{name}")
         assert page.locator("h1").count() == 1, name
         options = {"resultTypes": ["violations"], **({} if name in ("index.html", "spots.html") else quick)}

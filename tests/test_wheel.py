@@ -85,11 +85,12 @@ def test_the_wheel_plays_in_an_empty_folder(built: Path, tmp_path: Path) -> None
     empty.mkdir()
     with zipfile.ZipFile(wheel) as files:
         files.extractall(site)
+    there = os.environ | {"PYTHONPATH": str(site), "NUMBA_DISABLE_JIT": "1"}  # kuhn is small, and compiling takes long
 
     def run(*arguments: str) -> str:
         done = subprocess.run(
             [sys.executable, "-m", "deepcfr.cli", *arguments],
-            cwd=empty, env=os.environ | {"PYTHONPATH": str(site)}, capture_output=True, text=True, check=True,
+            cwd=empty, env=there, capture_output=True, text=True, check=True,
         )  # fmt: skip
         return done.stdout
 
@@ -99,9 +100,7 @@ def test_the_wheel_plays_in_an_empty_folder(built: Path, tmp_path: Path) -> None
     assert str(site) in place
     assert [f'"model": "{name}"' in place for name in ("fhp", "kuhn", "leduc", "hulh")] == [True, True, True, False]
     serve = [sys.executable, "-m", "deepcfr.cli", "serve", "kuhn", "--port", "0"]
-    with subprocess.Popen(
-        serve, cwd=empty, env=os.environ | {"PYTHONPATH": str(site)}, stderr=subprocess.PIPE, text=True
-    ) as server:
+    with subprocess.Popen(serve, cwd=empty, env=there, stderr=subprocess.PIPE, text=True) as server:
         try:
             assert server.stderr
             address = next(found[0] for line in server.stderr if (found := re.search(r"http://[\w.:]+", line)))

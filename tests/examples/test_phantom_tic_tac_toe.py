@@ -54,7 +54,6 @@ def random_policy(rules: BlindHex, seed: int) -> PhantomTable:
     return PhantomTable(game, (weights / weights.sum(1, keepdims=True)).astype(np.float32))
 
 
-@pytest.mark.long
 def test_phantom_tic_tac_toe_has_the_published_number_of_infosets() -> None:
     game = game_of(LARGE)
     assert game.num_infosets == 5_990_669  # 5.99 million in the literature
