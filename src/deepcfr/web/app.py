@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.metadata import version
 
 import anyio
 import torch
@@ -28,7 +29,6 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from deepcfr import __version__
 from deepcfr.core.errors import ConfigError, DeepCFRError
 from deepcfr.core.files import state_folder
 from deepcfr.core.signals import HANGUP, handled
@@ -63,7 +63,7 @@ def build_app(site: Site, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
     """The application for the runs of `site`; it answers only requests for `hosts`."""
     app = FastAPI(
         title="deepcfr",
-        version=__version__,
+        version=version("deepcfr"),
         description="Play an agent and query its strategy; the pages use the same functions.",
         docs_url=None,
         redoc_url=None,
