@@ -1,5 +1,6 @@
 """The command: its help, figures and settings, and its ends that are nobody's mistake; `test_refusals` has the mistakes."""
 
+import io
 import math
 import os
 import re
@@ -582,3 +583,11 @@ def test_an_output_that_takes_nothing_is_a_sentence(command: list[str], options:
         )
     sentence = "deepcfr: Standard output cannot be written: No space left on device.\n"
     assert (done.returncode, done.stderr) == (2, sentence)
+
+
+def test_characters_that_standard_output_cannot_encode_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+    with output.standard_output(goes_on=False):
+        print("A♠ −1")
+    assert written.getvalue() == b"A? ?1\n"

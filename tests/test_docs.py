@@ -15,7 +15,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from command_line import deepcfr
-from deepcfr import cli
+from deepcfr import __version__, cli
 from deepcfr.config import RunConfig
 from deepcfr.core.errors import ConfigError
 from deepcfr.game.presets import load_rules
@@ -287,3 +287,8 @@ def test_the_checks_find_what_is_wrong(tmp_path: Path) -> None:
     assert unknown_keys("`cfr.weighting` `cfr.wighting` `network/reservoir.py` `network.py` cfr.x") == ["cfr.wighting"]
     assert unknown_keys("```toml\nadvantage.stepz = 3\n```") == ["advantage.stepz"]
     assert unknown_keys("`--cfr.keep-networks 1` `--cfr.keep-netwerks 1`") == ["cfr.keep_netwerks"]
+
+
+def test_every_file_that_names_a_version_names_this_one() -> None:
+    for name in ("pyproject.toml", "packages/agents/pyproject.toml", "CITATION.cff"):
+        assert re.findall(r'^version(?: =|:) "?([\d.]+)"?$', text_of(name), re.MULTILINE) == [__version__], name
