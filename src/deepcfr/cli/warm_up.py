@@ -42,22 +42,30 @@ def _commands() -> Iterator[str]:
     """Commands that together use all kernels; later ones use the folders of earlier ones."""
     yield f"train kuhn --out kuhn {_TRAIN}"
     for kind in ("external", "outcome"):
-        sampled = f"--sampling.kind {kind} --sampling.traversals 20 --cfr.weighting linear"
+        sampled = f"--sampling.kind {kind} --sampling.traversals 20 --cfr.weighting linear --cfr.keep-networks 1"
         yield f"train leduc --out {kind} {_TRAIN} {sampled}"
     boards = "--sampling.kind public-chance --sampling.boards 2 --sampling.samples 8"
     yield f"train fhp-mini --out mini {_TRAIN} --cfr.first-round table {boards}"
-    for algorithm, precision in (("cfr+", "float32"), ("linear-cfr", "int16"), ("dcfr", "float64")):
-        yield f"solve leduc --out {precision} --solver {algorithm} --precision {precision} --iterations 2"
+    yield f"train fhp-mini --out towers {_TRAIN} --network.kind two-tower {boards}"
+    for algorithm, precision in (("cfr+", "float32"), ("pcfr+", "float32"), ("linear-cfr", "int16"), ("dcfr", "float64")):
+        yield f"solve leduc --out {algorithm} --solver {algorithm} --precision {precision} --iterations 2"
     for sampler in ("external", "outcome"):
         yield f"solve leduc --out mccfr-{sampler} --solver mccfr --sampler {sampler} --traversals 9 --iterations 2"
     yield "solve sizes.toml --out bets --solver mccfr --traversals 20 --iterations 2"
+    yield "solve hunl-ladder --out texture --solver mccfr --abstraction texture --initial win-rates --traversals 20 --iterations 2"
     yield "abstract fhp-mini --out buckets --buckets 4 8"
-    yield "match external float32 --hands 50"
+    yield "exploitability external --policy sd-cfr"
+    yield "match external cfr+ --hands 50"
+    for bot in ("bets", "texture", "hunl-200"):
+        yield f"match {bot} random:{bot} --hands 20"
     yield "match resolve:external external --hands 5 --search.rounds 0 1 --search.iterations 2"
     yield "lbr external"
     yield "lbr bets --hands 5"
+    yield "strategy fhp 'As Kd / r / Qs 7h 2c'"
+    yield "spot --board 'Qs 7h 2c 9d 4s' --pot 10 --stacks 20 --dealer AA,KK --big-blind QQ,77 --exploitability 20%"
     if find_spec("pyspiel"):
-        yield "solve openspiel:kuhn_poker --out openspiel --solver cfr+ --iterations 2"
+        for solver in ("cfr+", "egt"):
+            yield f"solve openspiel:kuhn_poker --out openspiel-{solver} --solver {solver} --iterations 2"
 
 
 def warm_up() -> None:
