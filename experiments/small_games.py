@@ -1,6 +1,7 @@
-"""Kuhn and Leduc over several seeds: exact NashConv / 2, wall time and processor time.
+"""Kuhn and Leduc over several seeds: exact NashConv / 2, wall time and processor time. And solvers in tables.
 
 python -m experiments.small_games [seeds] > experiments/results/small_games.json
+python -m experiments.small_games tables > experiments/results/small_game_tables.json
 """
 
 from __future__ import annotations
@@ -13,6 +14,11 @@ import tempfile
 from pathlib import Path
 from statistics import mean
 
+import pyspiel
+from open_spiel.python.algorithms import cfr
+from open_spiel.python.algorithms.exploitability import nash_conv
+
+from deepcfr import exploitability, train
 from deepcfr.run.metrics import environment
 
 RUNS = {
@@ -22,7 +28,7 @@ RUNS = {
 }
 
 
-def train(name: str, seed: int, folder: Path) -> dict[str, float]:
+def train_apart(name: str, seed: int, folder: Path) -> dict[str, float]:
     """One run in a separate process, as started by a user."""
     words = [*RUNS[name], "--seed", str(seed), "--out", str(folder / f"{name}-{seed}"), "--json"]
     before = os.times().children_user
@@ -39,11 +45,52 @@ def train(name: str, seed: int, folder: Path) -> dict[str, float]:
     }
 
 
+OPENSPIEL = {
+    "leduc_poker": "leduc_poker",
+    "liars_dice": "liars_dice",
+    "goofspiel": "goofspiel(num_cards=4,imp_info=True,points_order=descending)",
+}
+SOLVERS = ("egt", "xfp", "cfr", "cfr+", "pcfr+", "dcfr")
+MARKS = (100, 1_000)  # iterations
+
+
+def tables() -> None:
+    """Print NashConv / 2 of our solvers after 100 and 1,000 iterations, and of OpenSpiel's by the order of updates."""
+    solved = {game: {solver: solve(name, solver) for solver in SOLVERS} for game, name in OPENSPIEL.items()}
+    orders = {
+        f"{game} {kind}": {
+            order: by_order(game, kind == "cfr+", order == "in turn") for order in ("in turn", "at once")
+        }
+        for game in ("kuhn_poker", "leduc_poker")
+        for kind in ("cfr", "cfr+")
+    }
+    facts = {"environment": environment("cpu", 1), "unit": "mpoints/g", "iterations": MARKS}
+    print(json.dumps({**facts, **solved, "orders": orders}, indent=2))
+
+
+def solve(name: str, solver: str) -> list[float]:
+    """NashConv / 2 in thousandths after 100 and 1,000 iterations of a solver in tables."""
+    run = train(f"openspiel:{name}", solver=solver, iterations=MARKS[-1])
+    return [exploitability(run.agent).exploitability for record in run if record.iteration in MARKS]
+
+
+def by_order(game: str, plus: bool, in_turn: bool) -> float:
+    """NashConv / 2 in thousandths of OpenSpiel's CFR or CFR+ after 1,000 passes, with updates in turn or at once.
+
+    An iteration with updates in turn passes over the game twice.
+    """
+    found = pyspiel.load_game(game)
+    solver = cfr._CFRSolver(found, in_turn, plus, plus)
+    for _ in range(500 if in_turn else 1_000):
+        solver.evaluate_and_update_policy()
+    return 500.0 * float(nash_conv(found, solver.average_policy(), use_cpp_br=True))
+
+
 def main(seeds: int) -> None:
     """Print one JSON object."""
     facts = {key: value for key, value in environment("cpu", 1).items() if key != "command"}
     with tempfile.TemporaryDirectory() as folder:
-        games = {name: [train(name, seed, Path(folder)) for seed in range(seeds)] for name in RUNS}
+        games = {name: [train_apart(name, seed, Path(folder)) for seed in range(seeds)] for name in RUNS}
     summary = {
         name: {
             "unit": "mA/g",
@@ -58,4 +105,7 @@ def main(seeds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
+    if sys.argv[1:] == ["tables"]:
+        tables()
+    else:
+        main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)

@@ -27,7 +27,7 @@ _OPENING = """# Every statement of the papers
 Does what the papers say hold here? Each row has a statement, our verdict, and what we measured, with a link to the
 figures. No other page decides. **Holds** and **does not hold** need 95 % intervals that do not overlap, if runs are random
 ([rules](reproduction.md)); everything else is **not shown**. *Out of reach* means that a test needs more than this project
-has had. A row with several verdicts has one for each part of the statement or each game, in that order, and counts as the worst.
+has had. Several verdicts in a row are of the parts of a statement, or of games, in that order; the worst one counts.
 Names such as *fig2* are studies, at their quick budget unless *paper* is added. `python -m experiments report`
 writes this page.
 """

@@ -47,12 +47,14 @@ def _commands() -> Iterator[str]:
     boards = "--sampling.kind public-chance --sampling.boards 2 --sampling.samples 8"
     yield f"train fhp-mini --out mini {_TRAIN} --cfr.first-round table {boards}"
     yield f"train fhp-mini --out towers {_TRAIN} --network.kind two-tower {boards}"
-    for algorithm, precision in (("cfr+", "float32"), ("pcfr+", "float32"), ("linear-cfr", "int16"), ("dcfr", "float64")):
+    precisions = {"cfr+": "float32", "pcfr+": "float32", "linear-cfr": "int16", "dcfr": "float64"}
+    for algorithm, precision in precisions.items():
         yield f"solve leduc --out {algorithm} --solver {algorithm} --precision {precision} --iterations 2"
     for sampler in ("external", "outcome"):
         yield f"solve leduc --out mccfr-{sampler} --solver mccfr --sampler {sampler} --traversals 9 --iterations 2"
     yield "solve sizes.toml --out bets --solver mccfr --traversals 20 --iterations 2"
-    yield "solve hunl-ladder --out texture --solver mccfr --abstraction texture --initial win-rates --traversals 20 --iterations 2"
+    textures = "--abstraction texture --initial win-rates"
+    yield f"solve hunl-ladder --out texture --solver mccfr {textures} --traversals 20 --iterations 2"
     yield "abstract fhp-mini --out buckets --buckets 4 8"
     yield "exploitability external --policy sd-cfr"
     yield "match external cfr+ --hands 50"
