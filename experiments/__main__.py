@@ -39,7 +39,8 @@ class Reproduce:
 
     #: a figure of the Deep CFR paper (fig2, nfsp, fig3-left, fig3-middle, fig3-right, fig4-left, fig4-right), the first
     #: iterations of its figures 3 and 4 on FHP itself (fhp, only with the paper budget), figures 2 and 3 of its first
-    #: version (v1, only with the quick budget), or its bound on average regret (theorem1). Also the relatives of Deep CFR
+    #: version (v1, only with the quick budget), its bound on average regret (theorem1), or Lin's changes to Monte Carlo CFR
+    #: (lin, only with the quick budget). Also the relatives of Deep CFR
     #: on Leduc (family), and for equal time on FHP, a small FHP, Leduc and Kuhn poker (family-fhp, family-mini,
     #: family-leduc, family-kuhn) after a search of the size of an iteration (family-search), only with the quick budget
     what: Positional[str]

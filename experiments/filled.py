@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 def filled(name: str, records: Mapping[str, Any] | None = None) -> str:
     """The template `name` with figures of `records`, or of recorded files. Raises KeyError or IndexError without them."""
     text = (ROOT / "experiments" / "templates" / f"{name}.md").read_text(encoding="utf-8")
-    return Filler().vformat(text, (), _Records() if records is None else records)
+    return Filler().vformat(text, (), RECORDS if records is None else records)
 
 
 def load(name: str) -> Any:
@@ -70,6 +70,9 @@ class _Records(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
         self[name] = load(name)
         return self[name]
+
+
+RECORDS: Mapping[str, Any] = _Records()  # every recorded file by its name, read when it is asked for
 
 
 class Filler(Formatter):

@@ -47,13 +47,20 @@ def study_picture(result: StudyResult) -> bytes:
         label = f"{arm.arm.label} ({_seeds(len(arm.furthest))})"
         by_iteration.append(_line(label, look, [(float(t), value) for t, _, value in curve]))
         by_nodes.append(_line(label, look, [(nodes, value) for _, nodes, value in curve]))
-        if arm.arm.published and arm.arm.published.curve and result.game == PUBLISHED_GAME:
-            theirs = tuple((float(t), float(value)) for t, value in arm.arm.published.curve)
-            by_iteration.append(Curve(f"{arm.arm.label}, the paper", "", look, theirs, hollow=True))
+        curves = arm.arm.published.curves if arm.arm.published and result.game == PUBLISHED_GAME else ()
+        for number, read in enumerate(curves, start=len(shown)):
+            nodes = sum(read.nodes) / 2
+            by_iteration.append(Curve(read.label, "", number, read.points, hollow=True))
+            if nodes:
+                by_nodes.append(
+                    Curve(read.label, "", number, tuple((t * nodes, y) for t, y in read.points), hollow=True)
+                )
     second = _sweep(result) if result.study.swept else _chart(_nodes_label(result), result.unit, by_nodes)
     first = _chart("CFR iterations, or batches of episodes", result.unit, by_iteration)
-    figure = f"Figure {result.study.figure}: " if result.study.figure else ""
-    return beside(f"{figure}{result.study.title}, on {result.game}", (first, second))
+    figure = f"{result.study.figure}: " if result.study.figure else ""
+    return beside(
+        f"{'Figure ' if figure[:1].isdigit() else ''}{figure}{result.study.title}, on {result.game}", (first, second)
+    )
 
 
 def _nodes_label(result: StudyResult) -> str:

@@ -51,10 +51,18 @@ again on a small flop hold'em, `fhp-mini`. Other pages have its [setting on flop
 """
 _FHP_OPENING = """# The paper's setting on flop hold'em itself
 
-External sampling, cards as dealt, fits from scratch, as in sections 5.1 and 5.2 of the paper, without hand strength. How
-statements are judged is on [the page of the other figures](reproduction.md). No run came to the paper's 450 iterations: a
-run counts as far as it was evaluated. The first table has the runs that came furthest; the second has all of them. A figure
-without an interval is of one seed. NashConv is exact: over all hands and all 22,100 flops.
+External sampling, cards as dealt, fits from scratch, as in sections 5.1 and 5.2 of the paper, without hand strength.
+How statements are judged is on [the page of the other figures](reproduction.md). No run came to the paper's 450
+iterations: a run counts as far as it was evaluated. The first table has the runs that came furthest, beside the paper's
+values at its end; compare equal t in the second. A figure without an interval is of one seed. NashConv is exact: over
+all hands and all 22,100 flops.
+
+**Two curves of the paper.** It has one with 10,000 traversals an iteration (figure 3, left) and one with 4,000 SGD
+steps a fit (figure 3, middle), and does not tell the steps of the first or the traversals of the second. The second is
+far lower at t = 50, and by footnote 6 its memories fill in one or two iterations, so it has far more traversals. By
+figure 2 an iteration of the first touches 0.94 to 1.23 million nodes, one of ours 0.49 million: at equal nodes ours is
+1.1 to 1.3 times the paper's, at equal t about twice. The values are those that the notes of github.com/romaf5/headsup-
+poker read off the figures; the paper prints none beside its curves.
 """
 _FAMILY_OPENING = """# Relatives of Deep CFR compared
 
@@ -143,16 +151,7 @@ def settings_lines(budget: Budget) -> Iterator[str]:
 
 def _study_section(result: StudyResult) -> Iterator[str]:
     yield from _heading(result)
-    for number, statement in enumerate(result.plan.statements, start=1):
-        found = judge_statement(statement, result)
-        why = (
-            f" {statement.otherwise}"
-            if statement.otherwise and found.outcome not in ("holds", "cannot be said")
-            else ""
-        )
-        words = _BY_DEFINITION.sub("", found.words)
-        yield f"{number}. {statement.text} **{found.outcome.capitalize()}**: {words}.{why}"
-    yield ""
+    yield from _statements(result)
     head = ["arm", "seeds", f"ours, {result.unit}", "ratio", "the paper", "nodes touched"]
     rows = [_result_row(name, result) for name in result.arms]
     if result.study.growing:
@@ -164,6 +163,21 @@ def _study_section(result: StudyResult) -> Iterator[str]:
     if missing := list(_missing(result)):
         yield from paragraphs("Missing:")
         yield from bullets(missing)
+
+
+def _statements(result: StudyResult) -> Iterator[str]:
+    """The statements that the study tests, numbered, and an empty line; nothing if there are none."""
+    for number, statement in enumerate(result.plan.statements, start=1):
+        found = judge_statement(statement, result)
+        why = (
+            f" {statement.otherwise}"
+            if statement.otherwise and found.outcome not in ("holds", "cannot be said")
+            else ""
+        )
+        words = _BY_DEFINITION.sub("", found.words)
+        yield f"{number}. {statement.text} **{found.outcome.capitalize()}**: {words}.{why}"
+    if result.plan.statements:
+        yield ""
 
 
 def _heading(result: StudyResult) -> Iterator[str]:
@@ -204,6 +218,7 @@ def _one_table(family: Sequence[StudyResult]) -> Iterator[str]:
 def _family_section(result: StudyResult) -> Iterator[str]:
     """A study of the relatives, whose results are in the one table; the search says which size was lowest."""
     yield from _heading(result)
+    yield from _statements(result)
     if result.study.name != SEARCH:
         return
     methods: dict[str, dict[str, ArmResult]] = {}
@@ -233,8 +248,9 @@ def _curves(result: StudyResult) -> Iterator[str]:
     found = {
         name: {point.iteration for run in arm.runs.values() for point in run.curve} for name, arm in result.arms.items()
     }
-    read = {name: dict(arm.arm.published.curve) if arm.arm.published else {} for name, arm in result.arms.items()}
-    columns = sorted(set().union(*found.values(), *read.values()))
+    read = {name: arm.arm.published.curves if arm.arm.published else () for name, arm in result.arms.items()}
+    theirs = (point for curves in read.values() for curve in curves for point in curve.points)
+    columns = sorted(set().union(*found.values(), (t for t, _ in theirs)))
     if not any(found.values()):
         return
     yield from paragraphs(f"Exact NashConv in {result.unit} by iteration:")
@@ -243,16 +259,16 @@ def _curves(result: StudyResult) -> Iterator[str]:
         if len(found[name]) > 1 or read[name]:
             values = [at_iteration(arm, t) for t in columns]
             rows.append((arm.arm.label, *(_cell(value) if value else "" for value in values)))
-        if read[name]:
-            rows.append(
-                (f"{arm.arm.label}, the paper", *(f"{read[name][t]:g}" if t in read[name] else "" for t in columns))
-            )
+        for curve in read[name]:
+            points = dict(curve.points)
+            rows.append((curve.label, *(f"{points[t]:g}" if t in points else "" for t in columns)))
     yield from table(("arm", *(f"t = {t}" for t in columns)), rows)
 
 
 def _title(result: StudyResult) -> str:
     study = result.study
-    figures = f"Figure{'s' * (' and ' in study.figure)} {study.figure}: " if study.figure else ""
+    figures = f"Figure{'s' * (' and ' in study.figure)} " if study.figure[:1].isdigit() else ""
+    figures += f"{study.figure}: " if study.figure else ""
     return f"{figures}{study.title} ({study.name}, {result.budget}, {result.game})"
 
 

@@ -6,8 +6,9 @@ import math
 from typing import Literal, NamedTuple
 
 from deepcfr.measure.intervals import student_t_95
-from experiments.intervals import Interval, contrast
+from experiments.intervals import Interval, contrast, interval_of
 from experiments.reproduction.results import (
+    ArmResult,
     StudyResult,
     at_iteration,
     at_nodes,
@@ -63,6 +64,8 @@ def arms_of(test: Test) -> tuple[str, ...]:
 
 def _judge_below(test: Below, result: StudyResult) -> Judgement:
     better, worse = result.arms[test.better], result.arms[test.worse]
+    if test.paired:
+        return _judge_pairs(better, worse, result.unit)
     pair: tuple[Interval | None, Interval | None] = None, None
     if test.at == "equal nodes":
         nodes = common_nodes(better, worse)
@@ -76,6 +79,19 @@ def _judge_below(test: Below, result: StudyResult) -> Judgement:
     if pair[0] is None or pair[1] is None:
         return _unsaid(test, result, where)
     return _compare(pair[0], pair[1], (better.arm.label, worse.arm.label), f"{result.unit} {where}")
+
+
+def _judge_pairs(better: ArmResult, worse: ArmResult, unit: str) -> Judgement:
+    """The outcome of the claim that `better` ends below `worse` on the same seeds."""
+    seeds = sorted(better.runs.keys() & worse.runs.keys())
+    if not seeds:
+        return Judgement("cannot be said", f"no finished run of {better.arm.label}, or of {worse.arm.label}")
+    found = interval_of([better.runs[seed].last - worse.runs[seed].last for seed in seeds])
+    words = f"{better.arm.label} less {worse.arm.label} is {found} {unit} at the end, seed by seed"
+    if found.count < 2:
+        return Judgement("not shown", f"{words}: {_ALONE}")
+    outcome: Outcome = "holds" if found.mean + found.half < 0 else "not shown"
+    return Judgement("does not hold" if found.mean - found.half > 0 else outcome, words)
 
 
 def _compare(low: Interval, high: Interval, labels: tuple[str, str], where: str) -> Judgement:

@@ -8,6 +8,7 @@ with five ranks. Published values are entered only if the paper's text states th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from experiments.studies.records import (
@@ -23,6 +24,7 @@ from experiments.studies.records import (
     NotAbove,
     Plan,
     Published,
+    PublishedCurve,
     Statement,
     Study,
     StudyName,
@@ -156,8 +158,8 @@ _DEEP_37 = Published(f"{STATED} of section 6", nash_conv=37)
 _NFSP_47 = Published(f"{STATED} of section 6", nash_conv=47)
 
 
-def _mccfr(budget: Budget, name: str, label: str, buckets: int = 0, game: str = "") -> Arm:
-    settings = {"game": game or SHARED[budget]["game"], "solver": "mccfr", **_MCCFR[budget]}
+def _mccfr(budget: Budget, name: str, label: str, buckets: int = 0, **changes: Any) -> Arm:
+    settings = {"game": SHARED[budget]["game"], "solver": "mccfr", **_MCCFR[budget], **changes}
     return Arm(name, label, settings, tabular=True, buckets=buckets)
 
 
@@ -170,33 +172,26 @@ def _figure_2(budget: Budget) -> Plan:
         *(_mccfr(budget, f"buckets-{n}", f"Linear MCCFR, {n:,} buckets", n) for n in sizes),
         _mccfr(budget, "lossless", "Linear MCCFR, lossless"),
     )
-    statements = (
-        _BEATS_NFSP,
-        Statement(
-            "A coarser abstraction ends more exploitable.", "section 6 and figure 2", (Below(fine, coarse, "the end"),)
-        ),
-        Statement(
-            "Deep CFR is less exploitable than the lossless abstraction after touching as many nodes.",
-            "section 6 and figure 2",
-            (Below(BASE, "lossless", "equal nodes"),),
-        ),
-        Statement(
-            "At its end Deep CFR is about as exploitable as the largest abstraction.",
-            "section 6 and figure 2",
-            (NotAbove(BASE, fine),),
-        ),
-        Statement(
-            "Deep CFR gets there after fewer nodes than the largest abstraction.",
-            "section 6 and figure 2",
-            (FewerNodes(BASE, fine),),
-        ),
-        Statement(
-            "Deep CFR needs 2 to 3 orders of magnitude fewer samples than the lossless abstraction.",
-            "the caption of figure 2",
-            (FewerNodes(BASE, "lossless", 100),),
-        ),
-    )
-    return Plan({}, arms, BASE, statements)
+    return Plan({}, arms, BASE, (_BEATS_NFSP, *_against_tables(BASE, coarse, fine, 20 if budget == "quick" else 50)))
+
+
+def _against_tables(deep: str, coarse: str, fine: str, early: int) -> tuple[Statement, ...]:
+    """What figure 2 says of abstractions, and of Deep CFR against them; `early` is an iteration of the tables."""
+    source = "section 6 and figure 2"
+    return (
+        Statement("A coarser abstraction converges faster and ends more exploitable.", source,
+                  (Below(coarse, fine, early), Below(fine, coarse))),
+        Statement("Deep CFR is less exploitable than the lossless abstraction after touching as many nodes.", source,
+                  (Below(deep, "lossless", "equal nodes"),)),
+        Statement("At its end Deep CFR is about as exploitable as the largest abstraction.", source,
+                  (NotAbove(deep, fine),)),
+        Statement("Deep CFR gets there after fewer nodes than the largest abstraction.", source,
+                  (FewerNodes(deep, fine),)),
+        Statement("Deep CFR needs 2 to 3 orders of magnitude fewer samples than the lossless abstraction.",
+                  "the caption of figure 2", (FewerNodes(deep, "lossless", 100),)),
+        Statement("An abstraction is less exploitable than none after touching as many nodes.",
+                  "section 5 of Lin 2024", (Below(fine, "lossless", "equal nodes"),)),
+    )  # fmt: skip
 
 
 def _nfsp_plan(budget: Budget) -> Plan:
@@ -206,10 +201,14 @@ def _nfsp_plan(budget: Budget) -> Plan:
 
 # Figure 3
 
-_K_10000 = Published(
-    f"{DIGITISED} of figure 3, left, at t = 450",
-    nash_conv=40,
-    curve=((50, 154), (100, 70), (200, 51), (300, 40), (450, 40)),
+_K_10000 = PublishedCurve(
+    "the paper, figure 3, left: K = 10,000",
+    ((50, 154), (100, 70), (200, 51), (300, 40), (450, 40)),
+    nodes=(0.94e6, 1.23e6),  # by figure 2
+)
+_STEPS_4000 = PublishedCurve(
+    "the paper, figure 3, middle: 4,000 SGD steps",
+    ((50, 75), (100, 82), (200, 72), (300, 75), (450, 65)),
 )
 _TRAVERSALS: dict[Budget, tuple[int, ...]] = {
     "quick": (400, 4_000, 40_000),
@@ -224,7 +223,13 @@ _LINEAR_CFR: dict[Budget, dict[str, Any]] = {
 def _figure_3_left(budget: Budget) -> Plan:
     key, values = "sampling.traversals", _TRAVERSALS[budget]
     unchanged = 40_000 if budget == "quick" else 10_000
-    arms = _sweep(key, values, unchanged, "traversals", {10_000: _K_10000})
+    arms = _sweep(
+        key,
+        values,
+        unchanged,
+        "traversals",
+        {10_000: Published(f"{DIGITISED} of figure 3, left, at t = 450", 40, curves=(_K_10000,))},
+    )
     settings = {"game": SHARED[budget]["game"], "solver": "linear-cfr", **_LINEAR_CFR[budget]}
     published = Published(f"{DIGITISED} of figure 3, left (dashed), at t = 50", nash_conv=31)
     exact = Arm("linear-cfr", "Linear CFR in tables, no sampling", settings, published, tabular=True)
@@ -236,6 +241,8 @@ def _figure_3_left(budget: Budget) -> Plan:
                   (Below(many, few, EARLY[budget]),)),
         Statement("Fewer traversals an iteration do not raise the final NashConv.", "section 6 and figure 3, left",
                   (NotAbove(fewer, many),)),
+        Statement("More traversals an iteration touch more nodes for the same NashConv.", "section 6",
+                  (FewerNodes(fewer, many),)),
     )  # fmt: skip
     return Plan({}, (*arms, exact), BASE, statements)
 
@@ -339,6 +346,12 @@ _NFSP_CORES: dict[str, Any] = {
     "nfsp.policy_learning_rate": 3e-3,
     "evaluation.at": [200, 600],
 }
+# As figure 2's, on two cores
+_TABLES: dict[str, Any] = {
+    "iterations": 10_000,
+    "evaluation.at": [50, 100, 300, 1_000, 3_000],
+    "runtime.threads": 1,
+}
 
 
 def _fhp_plan() -> Plan:
@@ -349,7 +362,8 @@ def _fhp_plan() -> Plan:
         Arm(few, "1,000 SGD steps", {**fewer, "iterations": 450, "evaluation.at": [10, _AT, 50, 100, 200]},
             _STEPS_READ[1_000]),
         Arm("steps-4000", "4,000 SGD steps",
-            {"iterations": 450, "evaluation.at": [5, 10, _AT, 30, 50, 75, 100, 150, 200, 250]}, _K_10000),
+            {"iterations": 450, "evaluation.at": [5, 10, _AT, 30, 50, 75, 100, 150, 200, 250]},
+            replace(_STEPS_READ[4_000], curves=(_K_10000, _STEPS_4000))),
         Arm("appendix-c", "1,000 SGD steps, Appendix C's network",
             {**fewer, "network.card_width": 1, "network.card_embedding": True, "iterations": 50,
              "evaluation.at": [_AT]}),
@@ -359,6 +373,8 @@ def _fhp_plan() -> Plan:
         Arm("uniform-fallback", "1,000 SGD steps, uniform where no advantage is positive",
             {**short, "cfr.fallback": "uniform"}),
         Arm("nfsp", "NFSP", _NFSP_CORES, _NFSP_47),
+        *(_mccfr("paper", f"buckets-{n}", f"Linear MCCFR, {n:,} buckets", n, **_TABLES) for n in _BUCKETS["paper"]),
+        _mccfr("paper", "lossless", "Linear MCCFR, lossless", **_TABLES),
     )  # fmt: skip
     statements = (
         Statement("More SGD steps a fit lower NashConv after 20 iterations.", "section 6 and figure 3, middle",
@@ -374,6 +390,7 @@ def _fhp_plan() -> Plan:
                   "section 6 and figure 4, left", (Below(few, "uniform-fallback", _AT),)),
         Statement("Deep CFR is less exploitable than NFSP after touching as many nodes.", "section 6 and figure 2",
                   (Below("steps-4000", "nfsp", "equal nodes"),)),
+        *_against_tables("steps-4000", "buckets-200", "buckets-20000", 50),
     )  # fmt: skip
     return Plan(_CORES, arms, few, statements)
 
@@ -386,7 +403,8 @@ _POT_TRAVERSALS, _POT_STEPS = (3_000, 30_000, 300_000, 2_000_000), (125, 500, 2_
 
 def _pot_plan() -> Plan:
     tables = [
-        _mccfr("quick", f"buckets-{n}", f"Linear MCCFR, {n:,} buckets", n, _POT["game"]) for n in (300, 3_000, 30_000)
+        _mccfr("quick", f"buckets-{n}", f"Linear MCCFR, {n:,} buckets", n, game=_POT["game"])
+        for n in (300, 3_000, 30_000)
     ]
     tables.append(_mccfr("quick", "lossless", "Linear MCCFR, lossless", game=_POT["game"]))
     base = Arm(BASE, "30,000 traversals, 500 SGD steps", {"sampling.traversals": 30_000})
@@ -414,6 +432,47 @@ def _pot_plan() -> Plan:
                   (LevelsOff("steps-125", BASE, "steps-2000", steps=1),)),
     )  # fmt: skip
     return Plan(_POT, (base, *more, *tables), BASE, statements)
+
+
+# Lin's changes to Monte Carlo CFR, each alone and together
+
+_LIN: dict[str, tuple[str, dict[str, Any]]] = {
+    "decay": ("exploration decay", {"solve.exploration_start": 0.01}),
+    "y2": ("reward y2", {"solve.reward_shape": "y2"}),
+    "y3": ("reward y3", {"solve.reward_shape": "y3"}),
+    "win-rates": ("initial strategies by win rates", {"solve.initial": "win-rates"}),
+    "texture": ("texture buckets", {"solve.abstraction": "texture"}),
+}
+_LIN["together"] = (
+    "decay, y2 and initial strategies",
+    {key: value for name in ("decay", "y2", "win-rates") for key, value in _LIN[name][1].items()},
+)
+
+
+def _lin_plan() -> Plan:
+    plain: dict[str, Any] = {"solve.weighting": "uniform"}
+    arms = [
+        replace(_mccfr("quick", "lossless", "no change"), home="fig2"),
+        _mccfr("quick", "plain", "no change, plain", **plain),
+    ]
+    for name, (label, changes) in _LIN.items():
+        arms += [
+            _mccfr("quick", name, label, **changes),
+            _mccfr("quick", f"{name}-plain", f"{label}, plain", **changes, **plain),
+        ]
+
+    def both(name: str, at: Any = "the end") -> tuple[Below, ...]:
+        return Below(name, "lossless", at), Below(f"{name}-plain", "plain", at)
+
+    early = 50
+    statements = (
+        Statement("Exploration decay lowers NashConv early.", "section 6.2", both("decay", early)),
+        Statement("Rewards of shape y2 lower NashConv.", "section 6.3", both("y2")),
+        Statement("Decay, y2 and initial strategies together lower NashConv.", "section 6", both("together")),
+        Statement("Initial strategies lower NashConv early.", "section 7", both("win-rates", early)),
+        Statement("Buckets lower NashConv early.", "section 5", both("texture", early)),
+    )
+    return Plan({}, tuple(arms), "lossless", statements)
 
 
 def _study(name: StudyName, figure: str, title: str, about: str, make: Any, swept: str = "") -> Study:
@@ -459,7 +518,7 @@ FIGURES: dict[StudyName, Study] = {
             "The rule by which a full memory replaces samples.", _figure_4_right,
         ),
         Study(
-            "fhp", "3 and 4", "The paper's setting on flop hold'em",
+            "fhp", "2, 3 and 4", "Flop hold'em, 10,000 traversals an iteration, to t = 20 with 1,000 steps",
             "10,000 traversals an iteration. Arms are compared at iteration 20; of those with 1,000 and 4,000 steps one "
             "each went on. On CUDA sums have no fixed order, so runs do not repeat: another run of 1,000 steps with seed 0 "
             "had 350.35 mbb/g at iteration 20 instead of 395.80, so intervals of three seeds may be too narrow.",
@@ -470,6 +529,12 @@ FIGURES: dict[StudyName, Study] = {
             "The game of the paper's first version, `fhp-pot`, with its 30,000 and 2,000,000 traversals and a table for "
             "the first round. The fits and the number of iterations are those of the other quick studies.",
             {"quick": _pot_plan()},
+        ),
+        Study(
+            "lin", "Lin 2024", "What each change does to exploitability",
+            "Monte Carlo CFR without abstraction, alone and with each change, at equal iterations. *Plain* "
+            "runs weigh all iterations alike; Lin mentions no weights. Early is iteration 50 of 4,000.",
+            {"quick": _lin_plan()},
         ),
     )
 }  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 Budget = Literal["quick", "paper"]
 StudyName = Literal[
-    "fig2", "fig3-left", "fig3-middle", "fig3-right", "fig4-left", "fig4-right", "nfsp", "fhp", "v1", "family",
+    "fig2", "fig3-left", "fig3-middle", "fig3-right", "fig4-left", "fig4-right", "nfsp", "fhp", "v1", "lin", "family",
     "family-leduc", "family-fhp", "family-search", "family-mini", "family-kuhn",
 ]  # fmt: skip
 BUDGETS: tuple[Budget, ...] = get_args(Budget)
@@ -20,13 +20,25 @@ STATED = "text"
 
 
 @dataclass(frozen=True)
+class PublishedCurve:
+    """A curve of the paper on FHP, as others digitised it."""
+
+    label: str
+    points: tuple[tuple[int, float], ...]  # CFR iteration, NashConv in mbb/g
+    nodes: tuple[float, float] = (
+        0.0,
+        0.0,
+    )  # least and most nodes of an iteration by another figure; 0 if there is none
+
+
+@dataclass(frozen=True)
 class Published:
     """The published result of an arm: a NashConv on its game in thousandths, or its ratio to that of the reference arm."""
 
     how: str  # how it was read
     nash_conv: float | None = None
     ratio: float | None = None
-    curve: tuple[tuple[int, float], ...] = ()  # points of its curve: CFR iteration, NashConv on FHP in mbb/g
+    curves: tuple[PublishedCurve, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -44,11 +56,15 @@ class Arm:
 
 @dataclass(frozen=True)
 class Below:
-    """The arm `better` has a smaller NashConv than `worse`: at an iteration, at the end, or at equal nodes."""
+    """The arm `better` has a smaller NashConv than `worse`: at an iteration, at the end, or at equal nodes.
+
+    `paired` arms have the same iterates seed by seed, and their differences are judged.
+    """
 
     better: str
     worse: str
     at: int | Literal["the end", "equal nodes"] = "the end"
+    paired: bool = False
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from deepcfr.defaults import default_config
 from experiments.grid import flat_settings
 from experiments.studies.arms import nested
 from experiments.studies.plans import QUICK
-from experiments.studies.records import Arm, Plan, Published, Settings, Study, StudyName
+from experiments.studies.records import Arm, Below, NotAbove, Plan, Published, Settings, Statement, Study, StudyName
 
 _RELATIVES: dict[NamedSolver, Published | None] = {
     "rcfr": None,
@@ -48,7 +48,13 @@ def _family_plan() -> Plan:
         config = default_config("leduc", name)
         found = {key: value for key, value in _as_in_a_file(config).items() if not key.startswith("runtime.")}
         arms.append(Arm(name, config.method, _differing(found, settings), published))
-    return Plan(shared, tuple(arms), "deep-cfr", ())
+    statements = (
+        Statement("The value networks' average (SD-CFR) is less exploitable than the policy network.", "section 4",
+                  (Below("sd-cfr", "deep-cfr", paired=True),)),
+        Statement("Outcome sampling (DREAM) ends about where external sampling does.", "section 4",
+                  (NotAbove("dream", "deep-cfr"),)),
+    )  # fmt: skip
+    return Plan(shared, tuple(arms), "deep-cfr", statements)
 
 
 def _equal_time_plan(game: str, minutes: float, last: Mapping[str, int]) -> Plan:

@@ -1,13 +1,19 @@
-"""The page of all statements: verdicts come from the pages of the studies, and figures are on the pages named."""
+"""The page of all statements: verdicts are of the studies' pages, of records that are compared, or of tests."""
 
+import ast
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deepcfr.core.errors import ConfigError
+from experiments.filled import ROOT
+from experiments.kept_runs import KEPT
 from experiments.statements import (
+    compared,
     judged_statements,
+    papers,
+    recorded_statements,
     statement_lines,
     write_statements,
 )
@@ -20,6 +26,12 @@ Some words. Command: `python -m experiments reproduce fig2 --budget quick`.
 1. First. (section 6) **Holds**: 1.0 ± 0.1, 2.0 ± 0.1.
 2. Second. (section 6) **Cannot be said**: no finished run.
 """
+# Studies whose statements stand on a page or on a summary only, because their runs were not kept.
+UNKEPT = {
+    "fig3-left", "fig3-middle", "fig3-right", "fig4-left", "fig4-right", "lin-exact", "lin-exact-plain", "lin-fig5",
+    "lin-fig5-plain", "lin-fig7", "lin-fig7-plain", "lin-fig8", "lin-fig8-plain",
+}  # fmt: skip
+STATEMENTS = [statement for paper in papers() for statement in paper["statement"]]
 
 
 def paper(**statement: Any) -> list[dict[str, Any]]:
@@ -45,10 +57,47 @@ def test_a_study_that_has_not_been_run_shows_nothing() -> None:
     )
 
 
-def test_a_statement_needs_one_verdict_of_the_known_ones() -> None:
-    for wrong in ({"verdict": "maybe"}, {}, {"verdict": "holds", "judged": ["fig2 quick 1"]}):
+def test_a_statement_has_one_source_and_by_hand_nothing_holds() -> None:
+    for wrong in ({"verdict": "maybe"}, {}, {"verdict": "not shown", "judged": ["fig2 quick 1"]}, {"verdict": "holds"}):
         with pytest.raises(ConfigError, match="verdict"):
             list(statement_lines(paper(**wrong), {}))
+
+
+@pytest.mark.parametrize(
+    ("less", "than", "options", "outcome"),
+    [
+        ([1.0, 2.0], [3.0, 4.0], {"chance": False}, "holds"),
+        ([1.0, 5.0], [3.0, 4.0], {"chance": False}, "not shown"),
+        ([5.0], [3.0], {"chance": False}, "does not hold"),
+        ([5.0], [3.0], {"chance": False, "times": 2.0}, "holds"),
+        ([1.0, 1.1, 1.2], [2.0, 2.1, 2.2], {}, "holds"),
+        ([2.0, 2.1, 2.2], [1.0, 1.1, 1.2], {}, "does not hold"),
+        ([1.0, 2.0, 3.0], [2.0, 2.1, 2.2], {}, "not shown"),
+        ([1.0], [2.0, 2.1, 2.2], {}, "not shown"),  # one seed
+        ([10.0, 10.1, 10.2], ["equal"], {"margin": 0.15}, "holds"),
+        ([10.0, 11.0, 12.0], ["equal"], {"margin": 0.15}, "not shown"),
+    ],
+)
+def test_figures_are_compared_by_the_rule_of_the_page(
+    less: list[Any], than: list[Any], options: dict[str, Any], outcome: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures = {f"r{index}": value for index, value in enumerate([*less, *than])}
+    monkeypatch.setattr("experiments.statements.RECORDS", figures)
+    names = list(figures)
+    stated = [10.0] if than == ["equal"] else names[len(less) :]
+    assert compared(names[: len(less)], stated, **options).outcome == outcome  # type: ignore[arg-type]
+
+
+def test_every_verdict_has_records_or_a_test() -> None:
+    summaries = {name.split()[0] for name in recorded_statements()}
+    studies = {name.split()[0] for one in STATEMENTS for name in one.get("judged", ())}
+    kept = {path.name for path in KEPT.iterdir()}
+    assert {name for name in studies if name not in kept} == UNKEPT
+    assert summaries <= UNKEPT
+    for name in (one["test"] for one in STATEMENTS if "test" in one):
+        file, _, function = name.partition("::")
+        tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+        assert function in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
 def test_the_page_is_up_to_date(tmp_path: Path) -> None:
