@@ -24,6 +24,7 @@ from deepcfr.core.files import write_atomically
 from deepcfr.run.page import ReportingObserver
 from experiments.fhp_learning import pages
 from experiments.grid import run_grid
+from experiments.kept_runs import KEPT
 from experiments.reproduction.page import write_reproduction
 from experiments.reproduction.results import jobs_of
 from experiments.statements import write_statements
@@ -77,11 +78,11 @@ class Reproduce:
 @dataclass
 class Report:
     """Write the pages docs/reproduction*.md that have runs, with their figures, docs/statements.md, and what has records:
-    docs/benchmarks.md and the tables of docs/fhp.md and README.md.
+    docs/benchmarks.md and the tables of docs/fhp.md and README.md. Without options from the records that are kept.
     """
 
     out: Folder = Path("docs")  # the folder of the pages
-    studies: Folder = Path("runs/studies")  # the folder of the runs of `reproduce`
+    studies: Folder = KEPT  # the folder of runs, such as runs/studies of `reproduce`
 
     def run(self) -> None:
         """Write the pages."""

@@ -1,7 +1,7 @@
 """Keep the records of study runs, without their checkpoints, in experiments/results/records.
 
 python -m experiments.kept_runs [runs/studies]
-python -m experiments report --studies experiments/results/records     # the pages, from all records that were kept
+python -m experiments report     # the pages, from all records that were kept
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from deepcfr.core.errors import ConfigError
 from deepcfr.core.files import write_atomically
+from experiments.filled import load
 from experiments.grid import flat_settings
-from experiments.intervals import Interval
+from experiments.intervals import Interval, interval_of
 from experiments.pages import NOT_THERE, bullets, command, paragraphs, sections_of, table
 from experiments.reproduction.figures import study_picture, theorem_picture
 from experiments.reproduction.quick_game import game_lines
@@ -193,10 +194,14 @@ def _one_table(family: Sequence[StudyResult]) -> Iterator[str]:
     """Every method on every game."""
     results = [result for result in family if result.study.name != SEARCH]
     labels = {name: arm.arm.label for result in results for name, arm in result.arms.items()}
+    labels |= {"default": "default of `deepcfr train`: Deep CFR on boards (on fhp with hand strength)"}
+    defaults = _defaults()
     heads, columns = ["method"], [labels]
     for result in results:
         heads.append(f"{result.game} ({result.study.name}), {result.unit}")
         columns.append({name: _ending(arm) for name, arm in result.arms.items()})
+        if result.study.name == f"family-{result.game}":
+            columns[-1]["default"] = defaults.get(result.game, "")
         if any(arm.arm.published for arm in result.arms.values()):
             heads.append("published")
             theirs = {name: arm.arm.published for name, arm in result.arms.items()}
@@ -209,10 +214,23 @@ def _one_table(family: Sequence[StudyResult]) -> Iterator[str]:
         "## Every method on every game",
         "NashConv at the end of the runs. Where runs were evaluated before their ends, the next column is at equal nodes, "
         "those of the shortest run; it is empty for methods that were not evaluated before that, and for RCFR, whose nodes "
-        "are counted for each hand of a board. Deep CFR samples histories here: the defaults of `deepcfr train`, which "
-        "sample boards, have results of their own ([Leduc](small-games.md), [FHP](fhp.md#results)).",
+        "are counted for each hand of a board. Deep CFR samples histories here, but for the last row, whose runs took the "
+        "time beside them; hand strength is domain knowledge. NFSP was tuned on Kuhn and Leduc; PPO, MMD and ESCHER's "
+        "values on Leduc; nothing on fhp.",
     )
     yield from table(heads, ([column.get(name, "") for column in columns] for name in labels))
+
+
+def _defaults() -> dict[str, str]:
+    """What the default agents of games have, and the time of their runs."""
+    small, large = load("small_games.json"), load("make_run.json")
+    found = {large["command"].split()[2]: f"{large['nash_conv']:,.1f} ({large['seconds']} s of two cores)"}
+    for game in ("kuhn", "leduc"):
+        runs = small[game]["runs"]
+        seconds = [run.get("processor_seconds", run["seconds"]) for run in runs]
+        value = interval_of([2 * run["exploitability"] for run in runs])
+        found[game] = f"{value} ({sum(seconds) / len(seconds):,.0f} s of a core)"
+    return found
 
 
 def _family_section(result: StudyResult) -> Iterator[str]:

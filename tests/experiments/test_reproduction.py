@@ -201,6 +201,21 @@ def test_one_seed_shows_nothing(tmp_path: Path) -> None:
     assert outcome(tmp_path, Below("plain", "window"))[1] == "no finished run of sliding | window"
 
 
+def test_pairs_are_judged_seed_by_seed(tmp_path: Path) -> None:
+    for seed, more in enumerate((0.0, 30.0, 10.0)):  # the arms overlap, and one is lower for every seed
+        made_up(tmp_path, "plain", seed, [90.0, 90.0, 50.0 + more])
+        made_up(tmp_path, "few", seed, [90.0, 90.0, 52.0 + more + 0.1 * seed])
+    assert outcome(tmp_path, Below("plain", "few"))[0] == "not shown"
+    found, words = outcome(tmp_path, Below("plain", "few", paired=True))
+    assert (found, words) == ("holds", "plain less few steps is -2.1 ± 0.2 mA/g at the end, seed by seed")
+    assert outcome(tmp_path, Below("few", "plain", paired=True))[0] == "does not hold"
+    shutil.rmtree(tmp_path / "fig4-left")
+    made_up(tmp_path, "plain", 0, [90.0, 90.0, 50.0])
+    assert outcome(tmp_path, Below("plain", "few", paired=True))[0] == "cannot be said"
+    made_up(tmp_path, "few", 0, [90.0, 90.0, 60.0])
+    assert outcome(tmp_path, Below("plain", "few", paired=True))[0] == "not shown"
+
+
 def test_not_above_takes_a_margin_and_the_whole_interval(root: Path, tmp_path: Path) -> None:
     assert outcome(root, NotAbove("plain", "few"))[0] == "holds"
     assert outcome(root, NotAbove("few", "plain"))[0] == "does not hold"
