@@ -79,8 +79,8 @@ def openspiel_tree(rules: PokerRules) -> OpenSpielGame:
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_a_small_deck_of_flop_holdem_is_openspiels_tree(algorithm: str) -> None:
-    rules = small_fhp(4, (1, 1), num_suits=2)
+def test_hands_of_two_cards_are_openspiels_tree(algorithm: str) -> None:
+    rules = small_fhp(3, (1, 1), (0, 1), num_suits=2)
     solver = solver_of(rules, algorithm, 4)
     start_anywhere(solver)
     tree = TreeCFR(openspiel_tree(rules), solver.config)
@@ -89,8 +89,8 @@ def test_a_small_deck_of_flop_holdem_is_openspiels_tree(algorithm: str) -> None:
     for name, row in zip(names, tree.arrays()["regret"], strict=True):
         (node, canonical), legal = infosets[name]
         # our regrets at a board are sums over opposing hands, before the probabilities of deal and board
-        board = 1 / comb(4, 3) if solver.game.tree.round[node] else 1.0
-        scale = rules.unit_chips * board / (comb(8, 2) * comb(6, 2))
+        board = 1 / comb(2, 1) if solver.game.tree.round[node] else 1.0
+        scale = rules.unit_chips * board / (comb(6, 2) * comb(4, 2))
         row[: len(legal)] = scale * regrets_at(solver, node, np.frombuffer(canonical, np.uint8))
     for _ in zip(solver.iterations(), tree.iterations(), strict=True):
         pass
@@ -147,7 +147,7 @@ def test_every_16_bit_average_is_rounded_with_a_stream_of_its_own(monkeypatch: p
     [("dcfr", True, 30), ("pcfr+", True, 30), ("cfr", False, 60)],
 )
 def test_sixteen_bits_stay_within_one_percent(algorithm: str, anywhere: bool, iterations: int) -> None:
-    rules = small_fhp(6, (3, 4), num_suits=2)
+    rules = small_fhp(5, (3, 4), num_suits=2)
     found = []
     for precision in ("float32", "int16"):
         solver = solver_of(rules, algorithm, iterations, precision=precision)

@@ -282,7 +282,13 @@ PAGES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PAGES)
+# Each looks as others do: two of bets and decisions, and the two of which the other is a half.
+LIKE_OTHERS = ("table", "preflop", "two spots")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in LIKE_OTHERS)) for name in PAGES]
+)
 def test_a_page_has_no_serious_barriers_fits_any_window_and_stands_still(visit: Visit, name: str) -> None:
     page, path = visit("/", viewport={"width": 360, "height": 800}), PAGES[name]
     if path.startswith("/play/"):
