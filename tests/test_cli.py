@@ -53,10 +53,6 @@ def run(kuhn: Made, tmp_path: Path) -> Path:
     return tmp_path / kuhn.path.name
 
 
-def python(code: str, *options: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *options, "-c", code], capture_output=True, text=True, check=False, **more)
-
-
 # Help and the cost of starting
 
 
@@ -129,24 +125,6 @@ def test_the_help_of_train_has_the_defaults_of_what_it_names(words: list[str], d
     assert {name for name in options(text) if name.endswith("iterations")} == {"--iterations"}
 
 
-def test_importing_the_package_and_asking_for_help_load_no_heavy_library() -> None:
-    code = f"""
-import contextlib, io, sys
-import deepcfr
-heavy = ("torch", "numba", "ray", "pyspiel")
-print([name for name in heavy if name in sys.modules])
-from deepcfr import cli
-for command in ("", *{COMMANDS!r}):
-    sys.argv = ["deepcfr", *command.split(), "--help"]
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
-        cli.main()
-    print([name for name in heavy if name in sys.modules])
-"""
-    result = python(code)
-    assert result.stderr == ""
-    assert result.stdout == "[]\n" * (2 + len(COMMANDS))
-
-
 def test_long_work_says_how_far_it_is_where_there_is_no_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -160,48 +138,48 @@ def test_long_work_says_how_far_it_is_where_there_is_no_terminal(
     assert capsys.readouterr() == ("\n", "match: 2 of 2,000\nmatch: 1,400 of 2,000\nhands: 5\n")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "heavy", "said"),
-    [
-        (["models", "--json"], [], []),
-        (["runs", str(Path(__file__).parents[1] / "models"), "--json"], [], []),
-        (["games", "--json"], ["numba"], ["none"]),
-        (["strategy", "kuhn", "K", "--json"], ["numba", "torch"], ["none"]),
-        (["strategy", "kuhn"], [], []),  # refused: nothing is loaded
-    ],
+LOADED = (  # by one command after the other in one process, beside what the commands before it have loaded
+    *((f"{command} --help", "") for command in ("", *COMMANDS)),
+    ("models --json", ""),
+    (f"runs {Path(__file__).parents[1] / 'models'} --json", ""),
+    ("strategy kuhn", ""),  # refused
+    ("games --json", "numba"),
+    ("strategy kuhn K --json", "torch"),
 )
-def test_commands_load_no_library_that_they_do_not_need_and_say_so_before_they_do(
-    arguments: list[str], heavy: list[str], said: list[str], tmp_path: Path
-) -> None:
-    """The first line says that it takes some seconds, and no heavy library is loaded when it is written."""
+
+
+def test_commands_load_no_library_that_they_do_not_need_and_say_so_before_they_do(tmp_path: Path) -> None:
+    """The first line says that it takes some seconds, and no heavy library is loaded when it is written.
+
+    Compilers of networks and other libraries that play does not need take seconds, and play is to start within three.
+    """
     code = f"""
 import contextlib, os, sys
-from deepcfr import cli
+import deepcfr
+heavy, told = ("ray", "pyspiel", "numba", "torch"), []
 def loaded():
-    return [name for name in ("numba", "torch") if name in sys.modules]
+    return {{name for name in heavy if name in sys.modules}}
+assert not loaded()
+from deepcfr import cli
 def note(message):
     if message in {NOTE!r}:
-        print("note", *loaded() or ["none"], file=sys.stderr)
+        told.append(loaded())
 cli.warn = note
-sys.argv = ["deepcfr", *{arguments!r}]
-with contextlib.suppress(SystemExit), open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
-    cli.main()
-print("end", *loaded(), file=sys.stderr)
+for line, name in {LOADED!r}:
+    before = loaded()
+    sys.argv = ["deepcfr", *line.split()]
+    with contextlib.suppress(SystemExit), open(os.devnull, "w") as nothing:
+        with contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing):
+            cli.main()
+    assert loaded() - before == ({{name}} if name else set()), line
+    assert told == ([before] if name else []), line
+    told.clear()
+import deepcfr.play.terminal, deepcfr.run.players
+slow = ("torch._dynamo", "torch._inductor", "ray", "pyspiel", "sklearn", "fastapi", "pokerkit")
+assert not [name for name in slow if name in sys.modules]
 """
-    err = python(code, cwd=tmp_path).stderr
-    assert re.findall("^note (.*)$", err, re.MULTILINE) == said
-    assert re.findall("^end ?(.*)$", err, re.MULTILINE) == [" ".join(heavy)]
-
-
-def test_playing_loads_no_compiler_of_networks_and_no_other_library_that_play_does_not_need() -> None:
-    """They take seconds, and play is to start within three."""
-    result = python(
-        "import sys\n"
-        "import deepcfr.play.terminal, deepcfr.run.players\n"
-        "slow = ('torch._dynamo', 'torch._inductor', 'ray', 'pyspiel', 'sklearn', 'fastapi', 'pokerkit')\n"
-        "print([name for name in slow if name in sys.modules])"
-    )
-    assert (result.stdout, result.stderr) == ("[]\n", "")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 # Train, exploitability, resume
@@ -574,8 +552,7 @@ def test_a_run_builds_its_game_once_and_estimates_its_cost_once(
     assert counts == {"games": 1, "costs": 1}
 
 
-@pytest.mark.parametrize("options", [[], ["-u"]], ids=["buffered", "unbuffered"])
-@pytest.mark.parametrize("command", [["models", "--json"], ["--help"]], ids=" ".join)
+@pytest.mark.parametrize(("options", "command"), [([], ["models", "--json"]), (["-u"], ["--help"]), ([], ["--help"])])
 def test_an_output_that_takes_nothing_is_a_sentence(command: list[str], options: list[str]) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
