@@ -24,7 +24,9 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["DEEPCFR_CACHE"] = CACHE.name
 
 CALM = (HealthCheck.too_slow, HealthCheck.function_scoped_fixture)
-settings.register_profile("fixed", deadline=None, suppress_health_check=CALM, derandomize=True, database=None)
+settings.register_profile(
+    "fixed", max_examples=50, deadline=None, suppress_health_check=CALM, derandomize=True, database=None
+)
 settings.register_profile("random", deadline=None, suppress_health_check=CALM)
 
 

@@ -182,10 +182,11 @@ def test_lists_are_texts() -> None:
 
 
 def test_a_run_from_python_is_that_of_the_command(tmp_path: Path) -> None:
-    settings = {"iterations": 3, "sampling": {"traversals": 100}, "average": {"steps": 50}}
+    settings = {"iterations": 3, "sampling": {"traversals": 100}, "advantage": {"steps": 20}, "average": {"steps": 20}}
     run = train("kuhn", seed=3, **settings)
     assert [record.iteration for record in run] == [1, 2, 3]
-    options = ("--seed", 3, "--iterations", 3, "--sampling.traversals", 100, "--average.steps", 50)
+    steps = ("--advantage.steps", 20, "--average.steps", 20)
+    options = ("--seed", 3, "--iterations", 3, "--sampling.traversals", 100, *steps)
     deepcfr("train", "kuhn", *options, "--out", tmp_path / "run", "--json")
     assert run.agent.act("Q", betting="r") == load(str(tmp_path / "run")).act("Q", betting="r")
     half = train("kuhn", seed=3, **settings)
@@ -195,7 +196,7 @@ def test_a_run_from_python_is_that_of_the_command(tmp_path: Path) -> None:
         _ = train("kuhn", iterations=2).agent
     with pytest.warns(UserWarning, match=r"sampling\.epsilon|ppo\.episodes"):
         train("kuhn", ppo={"episodes": 7})
-    early = train("kuhn", cfr={"keep_networks": 5}, evaluation={"policy": "sd-cfr"})
+    early = train("kuhn", cfr={"keep_networks": 5}, evaluation={"policy": "sd-cfr"}, advantage={"steps": 2})
     next(early)
     with pytest.raises(ConfigError, match="The run has kept no networks for the average of SD-CFR"):
         _ = early.agent

@@ -10,9 +10,9 @@ from nbclient import NotebookClient
 
 NOTEBOOKS = Path(__file__).parents[1] / "docs" / "notebooks"
 # For each notebook what makes it long, and something shorter.
-SHORT_FITS = 'iterations=ITERATIONS, advantage={"steps": 100}, average={"steps": 200})'
+SHORT_FITS = 'iterations=ITERATIONS, advantage={"steps": 60}, average={"steps": 100})'
 SHORTER = {
-    "leduc": {"ITERATIONS = 200": "ITERATIONS = 4", "iterations=ITERATIONS)": SHORT_FITS},
+    "leduc": {"ITERATIONS = 200": "ITERATIONS = 2", "iterations=ITERATIONS)": SHORT_FITS},
     "flop_holdem": {'Path("fhp")': 'Path("leduc")'},  # whose error budget takes a second
 }
 

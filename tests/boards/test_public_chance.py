@@ -203,7 +203,7 @@ def test_values_and_recorded_hands_are_unbiased(
     columns = np.concatenate([expected.values, expected.reach], axis=1)
     wanted = chosen @ (expected.chance[:, None] * columns)
     firsts, sums = [], []
-    for stream in range(200):
+    for stream in range(120):
         found = play(boards, strategy, 0, settings, stream)
         firsts.append(found.first_values.ravel())
         hands = found.advantages[1]
@@ -272,7 +272,7 @@ def test_values_and_infosets_are_unbiased(
     )
     usual = uniform_reach(boards.rounds, 0)[last]
     firsts, sums = [], []
-    for stream in range(200):
+    for stream in range(100):
         found = play(boards, strategy, 0, settings, stream, later=2)
         firsts.append(found.first_values.ravel())
         some, own = found.advantages[last], found.strategies[last]
@@ -301,7 +301,7 @@ def test_more_boards_and_strata_have_less_noise(monkeypatch: pytest.MonkeyPatch)
     boards, uniform = boards_of(game), UniformPolicy(game).on_board
 
     def noise(settings: SamplingConfig) -> float:
-        values = [play(boards, uniform, 0, settings, stream).first_values for stream in range(60)]
+        values = [play(boards, uniform, 0, settings, stream).first_values for stream in range(30)]
         return float(np.var(values, axis=0).sum())
 
     by_likeness = noise(SamplingConfig(kind="public-chance", boards=32, samples=1))

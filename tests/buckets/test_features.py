@@ -66,7 +66,7 @@ def test_strengths_in_texas_holdem_agree_with_eval7(texas: Showdowns, round_: in
     rank_runouts(texas, board)
     hands = hands_on(texas.rules, round_, np.array([c]))
     strengths = strength_features(texas, round_, hands)
-    for row in random.choice(len(hands), size={1: 1, 2: 15, 3: 100}[round_], replace=False):
+    for row in random.choice(len(hands), size={1: 1, 2: 5, 3: 30}[round_], replace=False):
         hand = tuple(HOLES[hands.hand[row]].tolist())
         rest = sorted(set(range(52)) - set(hand) - set(board))
         expected = np.array([eval7_strength(hand, (*board, *more)) for more in combinations(rest, 5 - len(board))])

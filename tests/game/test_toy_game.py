@@ -40,7 +40,7 @@ FIT = FitConfig(steps=40, batch_size=128, learning_rate=1e-2, schedule="cosine")
 ADVANTAGE = AdvantageFitConfig(**vars(FIT))
 CONFIG = RunConfig(
     game="bluff",
-    iterations=12,
+    iterations=8,
     sampling=SamplingConfig(traversals=200),
     memory=MemoryConfig(capacity=20_000),
     network=NetworkConfig(kind="mlp", width=16, layers=2),
@@ -62,10 +62,10 @@ def test_deep_cfr_learns_to_bluff_and_to_call() -> None:
     # one deal, one decision, a pass, a bet and its answer and end; or a deal, a decision and what follows it
     samples = solver.memories.strategies[slice(0, None)]
     owners = torch.bincount(samples.infosets.node.long(), minlength=3)
-    assert owners[FACING_BET] == 12 * 200  # player 0's traversals always reach a bet
-    assert owners[STRONG] + owners[WEAK] == 12 * 200
+    assert owners[FACING_BET] == 8 * 200  # player 0's traversals always reach a bet
+    assert owners[STRONG] + owners[WEAK] == 8 * 200
     answered = len(solver.memories.advantages[1])  # traversals of player 1 that reach a bet
-    assert solver.nodes_touched == 12 * 200 * (5 + 3) + 2 * answered
+    assert solver.nodes_touched == 8 * 200 * (5 + 3) + 2 * answered
 
 
 # Every breach of the contract is a sentence. A mutation is a game with one thing wrong.

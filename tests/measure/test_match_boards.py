@@ -53,13 +53,11 @@ def agree(one: Match, other: Match, errors: float = 3.3) -> bool:
 # ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("suits", [("canonical", "canonical"), ("raw", "canonical")], ids=str)
-def test_the_mean_over_all_runouts_of_four_rounds_is_the_exact_value(suits: tuple) -> None:
+def test_the_mean_over_all_runouts_of_four_rounds_is_the_exact_value() -> None:
     rules = small_fhp(3, (1, 2, 1, 1), (0, 1, 1, 1), num_suits=2, hole_cards=1)
-    first, second = random_policy(rules, 1, suits[0]), random_policy(rules, 2, suits[1])
+    first, second = random_policy(rules, 1, "raw"), random_policy(rules, 2, "canonical")
     runouts = Runouts(first, second, 2, 0, None)
-    # runouts that differ by an exchange of suits are worth the same to policies that see canonical suits
-    cards = [runout for runout in permutations(range(6), 3) if suits[0] == "raw" or runout[0] % 2 == 0]
+    cards = [*permutations(range(6), 3)]
     runouts.sampler.cards = cards.__getitem__
     mean = 1000 * np.mean([runouts.gains(number) for number in range(len(cards))], axis=0)
     exact = exact_match(first, second)
@@ -152,7 +150,7 @@ def test_both_seats_share_boards_and_lines(make: Callable[..., Policy], lines: i
 def test_a_mixture_is_its_exact_average() -> None:
     mixed, rival = mixture(COUSIN, 12), random_policy(COUSIN, 15)
     exact = exact_match(mixed, rival)
-    assert agree(boards_match(mixed, rival, 15, 4), exact)
+    assert agree(boards_match(mixed, rival, 8, 4), exact)
 
 
 def test_asking_for_parts_of_a_round_gives_what_the_whole_round_gives() -> None:
@@ -172,7 +170,7 @@ def test_asking_for_parts_of_a_round_gives_what_the_whole_round_gives() -> None:
 
 @pytest.mark.parametrize(
     ("rules", "first", "second"),
-    [(PRESETS["fhp"], "uniform", "network"), (COUSIN, "network", "raise"), (COUSIN, "call", "network")],
+    [(PRESETS["fhp"], "uniform", "network"), (COUSIN, "network", "raise")],
     ids=lambda value: getattr(value, "name", value),
 )
 def test_boards_and_hands_agree(rules: PokerRules, first: str, second: str) -> None:

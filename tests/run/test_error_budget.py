@@ -228,7 +228,7 @@ SAMPLINGS = pytest.mark.parametrize(
 def test_a_wide_network_comes_near_the_solution_and_a_tiny_one_does_not(sampling: SamplingConfig) -> None:
     policy, game = solved(LEDUC, 200), PokerGame(LEDUC)
     batch = 512 if sampling.kind == "external" else 32
-    plan = FitConfig(steps=400, batch_size=batch, learning_rate=3e-3, schedule="cosine")
+    plan = FitConfig(steps=250, batch_size=batch, learning_rate=3e-3, schedule="cosine")
     fitted = {}
     for width in (1, 64):
         network = NetworkConfig(kind="mlp", width=width, layers=2)

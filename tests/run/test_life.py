@@ -469,7 +469,7 @@ def test_what_cannot_be_trained_keeps_its_configuration(tmp_path: Path, run: Pat
 
 
 def test_a_loss_that_is_no_number_stops_the_run_and_earlier_checkpoints_stay_good(tmp_path: Path) -> None:
-    sound = deep(network={"layers": 40}, iterations=4)
+    sound = deep(network={"layers": 64}, iterations=4)
     start(tmp_path / "whole", sound)
     interrupted(tmp_path / "run", 3, sound)
     before = contents(tmp_path / "run" / "checkpoints")

@@ -22,10 +22,12 @@ from deepcfr.solve.base import SavedState, Solver
 from tables import changed, small_config, tabular
 
 BOARDS = SamplingConfig(kind="public-chance", boards=3, samples=60)
+FIT = {"steps": 5, "batch_size": 16}
+LITTLE = {"advantage": FIT, "average": FIT, "values": FIT}
 MCCFR = tabular("mccfr", traversals=100, game="leduc")
 CONFIGS: dict[str, RunConfig] = {
     **{
-        name: small_config(name)  # type: ignore[arg-type]
+        name: small_config(name, **LITTLE, **({} if name in ("nfsp", "ppo", "mmd") else {"sampling": {"traversals": 50}}))  # type: ignore[arg-type]
         for name in (
             "deep-cfr", "nfsp", "ppo", "mmd", "dream", "escher", "rcfr", "double-neural", "vr-deep-cfr+", "deep-pdcfr+",
         )

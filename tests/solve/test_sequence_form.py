@@ -34,8 +34,8 @@ SOLVERS: dict[str, Any] = {
     ("name", "iterations", "algorithms"),
     [
         ("kuhn_poker", 20, ALGORITHMS),
-        ("leduc_poker", 15, ["cfr", "cfr+"]),
-        ("leduc_poker", 4, ["pcfr+", "linear-cfr", "dcfr"]),
+        ("leduc_poker", 8, ["cfr", "cfr+"]),
+        ("leduc_poker", 3, ["pcfr+", "linear-cfr", "dcfr"]),
         ("liars_dice(dice_sides=4)", 5, ["cfr", "cfr+"]),
     ],
 )
@@ -72,7 +72,7 @@ def test_infosets_out_of_reach_are_uniform_in_the_average() -> None:
 # Fictitious play
 
 
-@pytest.mark.parametrize(("name", "iterations"), [("kuhn_poker", 3), ("leduc_poker", 5)])
+@pytest.mark.parametrize(("name", "iterations"), [("kuhn_poker", 3), ("leduc_poker", 3)])
 def test_averages_of_fictitious_play_are_openspiels_at_every_iteration(name: str, iterations: int) -> None:
     """Until two actions are equally good: Kuhn has a tie in iteration 4, which rounding decides."""
     game = load_openspiel_game(name)

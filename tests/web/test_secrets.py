@@ -22,7 +22,7 @@ from web_site import Person, agent, client
 
 Cards = npt.NDArray[np.uint8]
 GAMES = ("leduc", "hulh")
-HANDS = 6
+HANDS = 4
 
 
 class Dealer:
