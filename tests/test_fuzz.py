@@ -36,7 +36,7 @@ from definitions import format_game_definition
 from histories import parse_histories
 from web_site import MODELS, agent, client
 
-SOME, ALL = 80, 1_250
+SOME, ALL = 50, 1_250
 AMOUNTS = [pytest.param(SOME, id="some"), pytest.param(ALL, id="all", marks=pytest.mark.long)]
 BET_SIZES = """\
 stack = 2_000

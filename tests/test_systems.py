@@ -29,7 +29,7 @@ WORKING = (
     f"train kuhn --out trained --iterations 1 {FIT}",
     "resume trained --iterations 2",
     "solve kuhn --out tables --iterations 2 --solver cfr+",
-    "abstract fhp-mini --out buckets --buckets 4 8",
+    "abstract leduc --out buckets --buckets 2 4",
     "export trained --out small",
     "runs .",
     "models .",
@@ -62,32 +62,28 @@ def test_the_lists_have_every_command() -> None:
 def test_commands_work_there(
     read_only: bool, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And at last a server, which says that it keeps no seats."""
     monkeypatch.chdir(tmp_path)
     code = read_only_code(tmp_path_factory.mktemp("code")) if read_only else SRC
-    _, said = program(WITHOUT + RUN, *WORKING, *REFUSED, source=code, **HOMELESS).communicate()
-    assert "Traceback" not in said
-    statuses = [line for line in said.splitlines() if line.startswith("== ")]
-    assert statuses == [f"== 0 {line}" for line in WORKING] + [f"== 2 {line}" for line in REFUSED]
-
-
-def test_the_server_says_there_that_it_keeps_no_seats() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    serve = "from deepcfr.cli import main\nsys.argv[0] = 'deepcfr'\nmain()"
-    with program(WITHOUT + serve, "serve", "kuhn", "--port", port, **HOMELESS) as server:
+    serve = f"serve kuhn --port {port}"
+    with program(WITHOUT + RUN, *WORKING, *REFUSED, serve, source=code, **HOMELESS) as server:
         assert server.stderr is not None
         said = []
-        while not said or not (address := re.search(r"http://\S+", said[-1])):
+        while not said or not (address := re.search(rf"http://\S+:{port}\S*", said[-1])):
             said.append(server.stderr.readline())
-            assert said[-1], said  # the server has not ended
+            assert said[-1], said  # the process has not ended
         seat = Request(f"{address[0]}api/play/kuhn", b"{}", {"content-type": "application/json"})
         with urlopen(seat) as answer:
             assert answer.status == 201
         server.terminate()
         said += server.stderr
     assert server.returncode == 0
-    assert said[1] == (
+    assert "Traceback" not in "".join(said)
+    statuses = [line.removesuffix("\n") for line in said if line.startswith("== ")]
+    assert statuses == [f"== 0 {line}" for line in WORKING] + [f"== 2 {line}" for line in REFUSED] + [f"== 0 {serve}"]
+    assert (
         "deepcfr: Seats and results are lost when the server stops: "
         "this user has no home, and DEEPCFR_STATE names no folder.\n"
-    )
-    assert "Traceback" not in "".join(said)
+    ) in said

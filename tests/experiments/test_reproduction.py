@@ -60,6 +60,12 @@ def made_up(root: Path, name: str, seed: int, values: Sequence[float], study: St
     run = RunFolder.create(arm_path(root, study, "quick", arm, seed), arm_config(root, study, "quick", arm, seed))
     environment = {"command": "deepcfr made-up", "commit": "0123456789abcdef", "processor": "abacus", "cores": 1}
     (run.path / "environment.json").write_text(json.dumps(environment | {"device": "cpu", "threads": 1}))
+    find(run, values)
+    return run
+
+
+def find(run: RunFolder, values: Sequence[float]) -> None:
+    """Write into a made-up run what it found."""
     lines = [
         {
             "iteration": iteration,
@@ -72,7 +78,6 @@ def made_up(root: Path, name: str, seed: int, values: Sequence[float], study: St
         for (iteration, nodes), value in zip(NODES.items(), values, strict=False)
     ]
     run.metrics_path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return run
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -88,15 +93,23 @@ def read(root: Path, study: Study = STUDY) -> StudyResult:
     return read_study(root, study, "quick")
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Finals: plain 10, 11, 12; few 20, 22, 24; window 10 and 13, and one that stopped."""
+    path = tmp_path_factory.mktemp("made")
     for seed in range(3):
-        made_up(tmp_path, "plain", seed, [40.0, 20.0, 10.0 + seed])
-        made_up(tmp_path, "few", seed, [80.0, 40.0, 20.0 + 2 * seed])
-    made_up(tmp_path, "window", 0, [40.0, 20.0, 10.0])
-    made_up(tmp_path, "window", 1, [40.0, 20.0, 13.0])
-    made_up(tmp_path, "window", 2, [40.0, 20.0])
+        made_up(path, "plain", seed, [40.0, 20.0, 10.0 + seed])
+        made_up(path, "few", seed, [80.0, 40.0, 20.0 + 2 * seed])
+    made_up(path, "window", 0, [40.0, 20.0, 10.0])
+    made_up(path, "window", 1, [40.0, 20.0, 13.0])
+    made_up(path, "window", 2, [40.0, 20.0])
+    return path
+
+
+@pytest.fixture
+def root(made: Path, tmp_path: Path) -> Path:
+    """A copy of the runs, which may be changed."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 
@@ -248,13 +261,13 @@ def test_fewer_nodes_compares_where_a_level_is_first_reached(root: Path) -> None
     assert outcome(root, FewerNodes("plain", "few"))[0] == "not shown"  # one seed
 
 
-def test_levelling_off_asks_for_less_than_the_steps_before(tmp_path: Path) -> None:
+def test_levelling_off_asks_for_less_than_the_steps_before(root: Path) -> None:
     def judged(small: float, middle: float, large: float, steps: int = 1, scatter: float = 0.01) -> str:
-        shutil.rmtree(tmp_path / "fig4-left", ignore_errors=True)
-        for seed in range(3):
-            for name, value in (("few", small), ("window", middle), ("plain", large)):
-                made_up(tmp_path, name, seed, [90.0, 90.0, value + scatter * seed])
-        return outcome(tmp_path, LevelsOff("few", "window", "plain", steps))[0]
+        for arm, value in zip(ARMS, (large, small, middle), strict=True):
+            for seed in range(3):
+                run = RunFolder.open(arm_path(root, STUDY, "quick", arm, seed))
+                find(run, [90.0, 90.0, value + scatter * seed])
+        return outcome(root, LevelsOff("few", "window", "plain", steps))[0]
 
     assert judged(30, 20, 15) == "holds"
     assert judged(30, 20, 21) == "holds"
