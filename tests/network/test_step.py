@@ -92,7 +92,9 @@ def test_steps_are_those_of_adam_without_fused_kernels(
 # On CUDA
 
 
-@pytest.mark.parametrize(("loss", "draw"), [(advantage_loss, "merged"), (strategy_loss, "uniform")])
+@pytest.mark.parametrize(
+    ("loss", "draw"), [pytest.param(advantage_loss, "merged", marks=pytest.mark.long), (strategy_loss, "uniform")]
+)
 def test_the_loss_compiles_whole_and_stays_the_same(loss: Loss, draw: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     data, config = advantages(), FitConfig(batch_size=32, draw=draw)
     examples = InfosetExamples(data.memory, Objective(LEGAL, loss, linear_weights, NEWEST), config)

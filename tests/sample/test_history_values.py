@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from test_external import Enumeration, RandomTable, every_deal
-from test_outcome import Table, dense, enumerated
+from test_outcome import Table, dense, enumerated, few_ranks
 
 from deepcfr.core.rng import key
 from deepcfr.core.types import TERMINAL
@@ -58,7 +58,7 @@ def test_advantages_from_exact_values_have_the_mean_of_lemma_1(
 
     An infoset is met with the others' probability to reach it, times that of the traverser's uniform play.
     """
-    game = load_game(name)
+    game = few_ranks(name)
     profile, every = Table(game, 3), every_deal(game)
     exact = Enumeration(game, every, traverser, profile).run()
     known = exact_values(game, every, profile)
