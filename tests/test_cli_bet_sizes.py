@@ -165,6 +165,7 @@ def test_a_run_on_kmeans_buckets_is_like_any_other(place: Path, tmp_path: Path) 
 
 def test_networks_learn_a_small_game_with_bet_sizes_and_play_its_tables(place: Path) -> None:
     small = ("--iterations", 4, "--sampling.traversals", 100, "--advantage.steps", 20, "--average.steps", 50)
+    small += ("--advantage.batch-size", 32, "--average.batch-size", 32)
     more = ("--evaluation.at", "--runtime.threads", 1, "--json")
     facts = deepcfr("train", place / "two.toml", "--out", place / "deep", *small, *more).json
     assert facts["iterations"] == 4

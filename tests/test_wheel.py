@@ -15,6 +15,16 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 MOST_BYTES = 4_000_000  # of the wheel
+COMMANDS = """
+import sys
+from deepcfr.cli import main
+for line in sys.argv[1:]:
+    sys.argv = ["deepcfr", *line.split()]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, line
+"""
 
 
 def build(source: Path, *kinds: str) -> None:
@@ -86,26 +96,24 @@ def test_the_wheel_plays_in_an_empty_folder(built: Path, tmp_path: Path) -> None
     with zipfile.ZipFile(wheel) as files:
         files.extractall(site)
     there = os.environ | {"PYTHONPATH": str(site), "NUMBA_DISABLE_JIT": "1"}  # kuhn is small, and compiling takes long
-
-    def run(*arguments: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "deepcfr.cli", *arguments],
-            cwd=empty, env=there, capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        return done.stdout
-
-    run("train", "kuhn", "--config", "kuhn", "--iterations", "1", "--average.steps", "9", "--out", "runs/kuhn")
-    assert (empty / "runs/kuhn/config.toml").is_file()
-    place = run("models", "--json")
-    assert str(site) in place
-    assert [f'"model": "{name}"' in place for name in ("fhp", "kuhn", "leduc", "hulh")] == [True, True, True, False]
-    serve = [sys.executable, "-m", "deepcfr.cli", "serve", "kuhn", "--port", "0"]
-    with subprocess.Popen(serve, cwd=empty, env=there, stderr=subprocess.PIPE, text=True) as server:
+    lines = (
+        "train kuhn --config kuhn --iterations 1 --advantage.steps 9 --average.steps 9 --out runs/kuhn",
+        "models --json",
+        "serve kuhn --port 0",
+    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    command = [sys.executable, "-c", COMMANDS, *lines]
+    with subprocess.Popen(command, cwd=empty, env=there, text=True, **pipes) as server:
         try:
             assert server.stderr
+            assert server.stdout
             address = next(found[0] for line in server.stderr if (found := re.search(r"http://[\w.:]+", line)))
             with urllib.request.urlopen(address, timeout=60) as page:
                 text = page.read().decode()
         finally:
             server.terminate()
+        said = server.stdout.read()
+    assert (empty / "runs/kuhn/config.toml").is_file()
+    assert str(site) in said
+    assert [f'"model": "{name}"' in said for name in ("fhp", "kuhn", "leduc", "hulh")] == [True, True, True, False]
     assert "kuhn" in text

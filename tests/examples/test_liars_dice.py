@@ -203,6 +203,7 @@ def test_the_value_of_a_small_game_is_found(
 def test_it_is_learned_measured_and_matched_by_the_command_line(tmp_path: Path) -> None:
     game, trained, dream = "test_liars_dice:TwoFaces", tmp_path / "trained", tmp_path / "dream"
     small = ("--sampling.traversals", 20, "--advantage.steps", 4, "--average.steps", 4, "--iterations", 2)
+    small += ("--advantage.batch-size", 32, "--average.batch-size", 32)
     outcome = deepcfr("train", game, "--out", trained, *small, "--cfr.keep-networks", 1)
     assert outcome.status == 0
     assert "256 public positions, 768 infosets" in outcome.out
@@ -212,18 +213,7 @@ def test_it_is_learned_measured_and_matched_by_the_command_line(tmp_path: Path) 
     assert -exact["best_response_values"][1] < exact["value"] < exact["best_response_values"][0]
     average = deepcfr("exploitability", trained, "--policy", "sd-cfr", "--json").json
     assert average["nash_conv"] != exact["nash_conv"] > 150
-    few = (
-        "--iterations",
-        1,
-        "--sampling.traversals",
-        20,
-        "--advantage.steps",
-        4,
-        "--values.steps",
-        4,
-        "--average.steps",
-        4,
-    )
+    few = (*small, "--values.steps", 4)
     assert deepcfr("train", game, "--solver", "dream", "--out", dream, *few, "--json").json["nash_conv"] > 150
     assert deepcfr("match", trained, dream, "--json").json["exact"]
     refused = problem(deepcfr("solve", game, "--out", tmp_path / "solved"))

@@ -153,6 +153,7 @@ def test_a_policy_is_asked_about_all_sequences(monkeypatch: pytest.MonkeyPatch) 
 def test_it_is_learned_measured_and_matched_by_the_command_line(tmp_path: Path) -> None:
     game, deep, gradient = "test_phantom_tic_tac_toe:Hex", tmp_path / "deep", tmp_path / "ppo"
     small = ("--sampling.traversals", 20, "--advantage.steps", 4, "--average.steps", 4, "--iterations", 2)
+    small += ("--advantage.batch-size", 32, "--average.batch-size", 32)
     learned = deepcfr("train", game, "--out", deep, *small, "--cfr.keep-networks", 1)
     assert learned.status == 0
     assert "2,508 infosets, and too many histories to list" in learned.out

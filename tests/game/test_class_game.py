@@ -28,6 +28,7 @@ from deepcfr.run.folder import RunFolder
 
 NAME = "class_games:Leduc"
 TINY = ("--iterations", 2, "--sampling.traversals", 50, "--advantage.steps", 5, "--average.steps", 5)
+TINY += ("--advantage.batch-size", 32, "--average.batch-size", 32)
 
 
 class Biased(Policy):
