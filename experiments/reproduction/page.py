@@ -43,7 +43,8 @@ again on a small flop hold'em, `fhp-mini`. Other pages have its [setting on flop
   reference arm's.
 * *The paper* has values on FHP only, in mbb/g, from its text or read off a curve. Here compare ratios and not values.
 * A statement *holds* if the means have the stated order and the 95 % intervals do not overlap. It *does not hold* if the
-  means have the opposite order and the intervals do not overlap. All other cases are *not shown*. For "not higher" and
+  means have the opposite order and the intervals do not overlap, in a study that is like the paper in what matters. All
+  other cases are *not shown*. For "not higher" and
   "levels off" the whole 95 % interval of the difference (Welch's) must be inside the allowed range.
 * Nodes touched are histories visited by traversals or episodes; full-width solvers count differently
   ([fhp.md](fhp.md#how-costs-are-counted)).

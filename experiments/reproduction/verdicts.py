@@ -32,9 +32,14 @@ class Judgement(NamedTuple):
 
 
 def judge_statement(statement: Statement, result: StudyResult) -> Judgement:
-    """A statement holds if all its tests do; its outcome is the worst of theirs."""
+    """A statement holds if all its tests do; its outcome is the worst of theirs.
+
+    It is not refuted by a study that differs from the paper in what matters for it.
+    """
     found = [judge(test, result) for test in statement.tests]
     worst = min((one.outcome for one in found), key=_WORST_FIRST.index)
+    if worst == "does not hold" and statement.otherwise:
+        worst = "not shown"
     return Judgement(worst, "; ".join(one.words for one in found))
 
 

@@ -112,7 +112,8 @@ class Statement:
     text: str
     source: str
     tests: tuple[Test, ...]
-    otherwise: str = ""  # differences from the paper at a budget, which are stated if it does not hold
+    #: differences from the paper at a budget, for which the study cannot refute it; they are stated if it does not hold
+    otherwise: str = ""
 
 
 @dataclass(frozen=True)

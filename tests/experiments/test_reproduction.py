@@ -7,6 +7,7 @@ import math
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -306,6 +307,9 @@ def test_at_equal_nodes_curves_are_read_between_evaluations(root: Path) -> None:
 def test_a_statement_is_as_good_as_its_worst_test(root: Path) -> None:
     both = Statement("Both.", "nowhere", (Below("plain", "few"), Below("plain", "window")))
     assert judge_statement(both, read(root)).outcome == "not shown"
+    wrong = Statement("Wrong.", "nowhere", (Below("few", "plain"),))
+    assert judge_statement(wrong, read(root)).outcome == "does not hold"
+    assert judge_statement(replace(wrong, otherwise="Too small."), read(root)).outcome == "not shown"
 
 
 # The page
