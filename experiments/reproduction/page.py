@@ -223,7 +223,7 @@ def _one_table(family: Sequence[StudyResult]) -> Iterator[str]:
 
 
 def _defaults() -> dict[str, str]:
-    """What the default agents of games have, and the time of their runs."""
+    """Return what the default agents of games have, and the time of their runs."""
     small, large = load("small_games.json"), load("make_run.json")
     found = {large["command"].split()[2]: f"{large['nash_conv']:,.1f} ({large['seconds']} s of two cores)"}
     for game in ("kuhn", "leduc"):

@@ -179,7 +179,7 @@ def _figure_2(budget: Budget) -> Plan:
 
 
 def _against_tables(deep: str, coarse: str, fine: str, early: int, otherwise: str = "") -> tuple[Statement, ...]:
-    """What figure 2 says of abstractions, and of Deep CFR against them; `early` is an iteration of the tables."""
+    """Figure 2 on abstractions, and on Deep CFR against them; `early` is an iteration of the tables."""
     source = "section 6 and figure 2"
     return (
         Statement("A coarser abstraction converges faster and ends more exploitable.", source,
