@@ -93,7 +93,7 @@ def test_every_verdict_has_records_or_a_test() -> None:
     studies = {name.split()[0] for one in STATEMENTS for name in one.get("judged", ())}
     kept = {path.name for path in KEPT.iterdir()}
     assert {name for name in studies if name not in kept} == UNKEPT
-    assert summaries <= UNKEPT
+    assert not summaries & kept
     for name in (one["test"] for one in STATEMENTS if "test" in one):
         file, _, function = name.partition("::")
         tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
