@@ -30,7 +30,8 @@ def test_every_notebook_is_here() -> None:
     assert {path.stem for path in NOTEBOOKS.glob("*.ipynb")} == set(SHORTER)
 
 
-@pytest.mark.parametrize("name", ["leduc", pytest.param("flop_holdem", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["leduc", "flop_holdem"])
 def test_a_notebook_runs_to_its_end(name: str, tmp_path: Path) -> None:
     stored = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
     notebook = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)

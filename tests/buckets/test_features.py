@@ -58,7 +58,7 @@ def rank_runouts(full: Showdowns, board: tuple[int, ...]) -> None:
         rank_boards(full, slice(c, c + 1))
 
 
-@pytest.mark.parametrize("round_", [1, 2, 3])
+@pytest.mark.parametrize("round_", [1, pytest.param(2, marks=pytest.mark.long), 3])
 def test_strengths_in_texas_holdem_agree_with_eval7(texas: Showdowns, round_: int) -> None:
     random = np.random.default_rng(round_)
     c = int(random.integers(len(round_boards(texas.rules, round_))))
