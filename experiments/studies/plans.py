@@ -371,6 +371,8 @@ def _fhp_plan() -> Plan:
             {**fewer, "network.card_width": 1, "network.card_embedding": True, "iterations": 50,
              "evaluation.at": [_AT]}),
         Arm("traversals-3000", "1,000 SGD steps, 3,000 traversals", {**short, "sampling.traversals": 3_000}),
+        Arm("traversals-25000", "1,000 SGD steps, 25,000 traversals",
+            {**fewer, "sampling.traversals": 25_000, "iterations": 100, "evaluation.at": [_AT, 50]}),
         Arm("width-16", "1,000 SGD steps, 16 features a layer", {**short, "network.width": 16}),
         Arm("uniform-weighting", "1,000 SGD steps, without linear weighting", {**short, "cfr.weighting": "uniform"}),
         Arm("uniform-fallback", "1,000 SGD steps, uniform where no advantage is positive",
