@@ -15,19 +15,19 @@ from deepcfr.web.site import open_site
 
 LEDUC = Path("models/leduc")
 NAME = f"resolve:{LEDUC}"
-KIND = ("--search.kind", "maxmargin", "--search.iterations", "40", "--search.rounds", "0", "1")
+KIND = ("--search.iterations", "40", "--search.rounds", "0", "1")
 
 
 @pytest.fixture(scope="module")
 def searching() -> ResolvingPolicy:
     plain, _ = RunFolder.open(LEDUC).load_policy("own", pytest.fail)
-    return ResolvingPolicy(plain, SearchConfig("maxmargin", (0, 1), 40))
+    return ResolvingPolicy(plain, SearchConfig("gadget", (0, 1), 40))
 
 
 def test_exploitability_is_that_of_the_policy_with_the_settings(searching: ResolvingPolicy) -> None:
     found = deepcfr("exploitability", NAME, *KIND, "--json").json
     assert found["nash_conv"] == exploitability(searching).nash_conv
-    assert found["policy"] == "average network, maxmargin search"
+    assert found["policy"] == "average network, gadget search"
     assert found["iterations"] == 200
     plain = deepcfr("exploitability", LEDUC, "--json").json["nash_conv"]
     shown = deepcfr("exploitability", NAME).out

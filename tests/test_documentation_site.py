@@ -114,7 +114,7 @@ def test_search_finds_the_words_of_players_and_opens_a_page(page: Page, address:
     page.goto(f"{address}/index.html")
     page.get_by_role("button", name="Search").click()
     box = page.get_by_role("combobox")
-    for words in ("node lock", "GTO", "OOP", "maxmargin"):
+    for words in ("node lock", "GTO", "OOP", "gadget"):
         box.fill(words)
         page.get_by_role("option").filter(has_text=re.compile(words, re.IGNORECASE)).first.wait_for()
     page.get_by_role("option").first.click()

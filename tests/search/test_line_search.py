@@ -33,7 +33,7 @@ THREE_ROUNDS = replace(
 
 @pytest.mark.parametrize(
     ("kind", "rules", "rounds"),
-    [("gadget", ALL_IN, ()), ("maxmargin", THREE_ROUNDS, ()), ("unsafe", THREE_ROUNDS, (1, 2))],
+    [("gadget", ALL_IN, ()), ("gadget", THREE_ROUNDS, ()), ("unsafe", THREE_ROUNDS, (1, 2))],
 )
 def test_search_on_lines_finds_what_search_in_the_listed_game_finds(
     kind: str, rules: BetSizeRules, rounds: tuple[int, ...]

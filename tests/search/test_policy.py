@@ -61,9 +61,7 @@ def nash_conv(policy: Policy) -> float:
 def test_safe_search_lowers_nash_conv_and_unsafe_search_need_not(solved: VectorCFR) -> None:
     plain = Table(solved.average_policy())
     without = nash_conv(plain)
-    safe = {kind: nash_conv(ResolvingPolicy(plain, SearchConfig(kind, (), 150))) for kind in ("gadget", "maxmargin")}
-    assert safe["gadget"] < 0.8 * without
-    assert safe["maxmargin"] < without
+    assert nash_conv(ResolvingPolicy(plain, SearchConfig("gadget", (), 150))) < 0.8 * without
     # rare ranges: an equilibrium for the ranges that arrive says little of what is best against others
     assert nash_conv(ResolvingPolicy(plain, SearchConfig("unsafe", (), 150))) > without
 
@@ -128,7 +126,7 @@ def test_ranges_follow_what_the_searching_policy_plays_before() -> None:
     assert np.abs(only_second - expected).max() > 0.01
 
 
-@pytest.mark.parametrize("kind", ["unsafe", "maxmargin"])
+@pytest.mark.parametrize("kind", ["unsafe", "gadget"])
 def test_threads_share_the_boards_of_a_subgame_and_change_nothing(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     shared: list[int] = []
 

@@ -13,7 +13,7 @@ from deepcfr.boards.sweep import EVERYTHING
 from deepcfr.game.betting import SHOWDOWN
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.rules import PRESETS
-from deepcfr.search.subgame import Gadget, MaxMargin, SubgameSolver, against, subgame, values_at_root
+from deepcfr.search.subgame import Gadget, SubgameSolver, subgame, values_at_root
 from deepcfr.solve.base import DISCOUNTED
 
 Doubles = npt.NDArray[np.float64]
@@ -89,29 +89,17 @@ def test_the_value_of_a_last_round_is_that_of_the_linear_program() -> None:
 
 
 @pytest.mark.parametrize("resolver", [0, 1])
-@pytest.mark.parametrize("kind", [Gadget, MaxMargin])
-def test_the_opponent_is_held_to_what_the_linear_program_allows(kind: type[Gadget | MaxMargin], resolver: int) -> None:
+def test_the_opponent_is_held_to_what_the_linear_program_allows(resolver: int) -> None:
     opponent = 1 - resolver
     inside = subgame(LEDUC, ROUNDS, BOARD, np.array([ROOT]))
     strength = np.array([_rank(card) for card in BOARD.holes[BOARD.example, 0].tolist()], float)
     known = (strength - strength.mean())[None] / 2  # so hands that win most do not gain most
-    met = (against(BOARD, REACH[resolver]) > 0,) if kind is MaxMargin else ()
-    solver = SubgameSolver(inside, REACH, kind(opponent, known, BOARD.size, *met))
+    solver = SubgameSolver(inside, REACH, Gadget(opponent, known, BOARD.size))
     solver.run(4_000)
     values = values_at_root(inside, solver.policy().on_board, REACH, [(opponent, True)])[0, 0]
-    exact = Program(ROOT).solve(resolver, REACH[:, 0], "gadget" if kind is Gadget else "margin", known[0])
-    reached = np.maximum(values, known[0]).sum() if kind is Gadget else (values - known[0]).max()
-    assert -1e-6 < reached - exact < 5e-3 * max(1, abs(exact))
+    exact = Program(ROOT).solve(resolver, REACH[:, 0], "gadget", known[0])
+    assert -1e-6 < np.maximum(values, known[0]).sum() - exact < 5e-3 * max(1, abs(exact))
     assert -1e-6 < float(solver.nash_conv()[0]) < 5e-3
-
-
-def test_hands_that_meet_nothing_do_not_enter() -> None:
-    """They would gain nothing, which is more than the others do."""
-    gadget = MaxMargin(0, np.zeros((1, 3)), np.ones(3, np.int64), np.array([[True, True, False]]))
-    for t in range(1, 20):
-        gadget.learn(np.array([[-0.3, -0.2, 0.0]]), DISCOUNTED, t)
-    np.testing.assert_allclose(gadget.reach(), [[0, 1, 0]])
-    assert gadget.gain(np.array([[-0.3, -0.2, 0.0]]), np.array([[-0.3, -0.2, 0.0]])) == pytest.approx(0, abs=1e-2)
 
 
 def whole_kuhn() -> tuple[Boards, Board]:
@@ -125,7 +113,7 @@ def test_the_gap_is_a_mean_over_hands_that_can_meet() -> None:
     inside, board = whole_kuhn()
     reach = np.zeros((2, 1, len(board)))
     reach[0, 0, 2] = 1
-    gadget = MaxMargin(1, np.zeros((1, len(board))), board.size, against(board, reach[0]) > 0)
+    gadget = Gadget(1, np.zeros((1, len(board))), board.size)
     solver = SubgameSolver(inside, reach, gadget)
     solver.run(3)
     reach[1] = gadget.average
@@ -146,20 +134,29 @@ def test_whole_kuhn_poker_is_worth_minus_one_eighteenth() -> None:
     assert solver.nash_conv()[0] < 1e-3
 
 
-@pytest.mark.parametrize("kind", [Gadget, MaxMargin])
-def test_regrets_of_entrances_are_discounted(kind: type[Gadget | MaxMargin]) -> None:
+def test_regrets_of_entrances_are_discounted() -> None:
     """Two hands of equal sums of regrets, one won early and one late: the late one counts more."""
-    possible = (np.ones((1, 2), np.bool_),) if kind is MaxMargin else ()
-    gadget = kind(0, np.zeros((1, 2)), np.ones(2, np.int64), *possible)
+    gadget = Gadget(0, np.zeros((1, 2)), np.ones(2, np.int64))
     for t, values in enumerate(([2.0, -2.0], [-2.0, 2.0]), 1):
-        regret = gadget._regret.copy()
-        reach = gadget.reach()
-        gains = np.array([values]) - (reach * values if kind is Gadget else (reach * values).sum())
+        regret, reach = gadget._regret.copy(), gadget.reach()
         gadget.learn(np.array([values]), DISCOUNTED, t + 1)  # discounts begin with the second iteration
         positive, negative, _ = DISCOUNTED.factors(t + 1)
-        expected = np.where(regret > 0, positive, negative) * regret
-        learnt, before = (gadget._regret[0], expected[0]) if kind is Gadget else (gadget._regret, expected)
-        np.testing.assert_allclose(learnt, before + gains)
+        kept = np.where(regret > 0, positive, negative) * regret
+        np.testing.assert_allclose(gadget._regret[0], kept[0] + np.array([values]) * (1 - reach))
+
+
+def test_the_opponent_enters_at_least_as_often_as_is_asked() -> None:
+    """What it gains by its best choice is worked out by hand, and 0 in an equilibrium."""
+    least = np.array([[0.5, 0.1, 0.0]])
+    gadget = Gadget(0, np.zeros((1, 3)), np.ones(3, np.int64), least)
+    np.testing.assert_allclose(gadget.reach(), least + (1 - least) / 2)
+    for t in range(1, 200):
+        gadget.learn(np.array([[-1.0, 1.0, -1.0]]), DISCOUNTED, t)
+    np.testing.assert_allclose(gadget.reach(), [[0.5, 1, 0]])
+    np.testing.assert_allclose(gadget.average, [[0.5, 1, 0]], atol=1e-3)
+    inside = np.array([[-1.0, 1.0, -1.0]])
+    assert gadget.gain(inside, inside) == pytest.approx(0, abs=1e-2)
+    assert gadget.gain(np.array([[2.0, 1.0, -1.0]]), inside) == pytest.approx(2.5, abs=1e-2)
 
 
 def test_averages_of_entrances_have_the_weights_of_the_variant() -> None:

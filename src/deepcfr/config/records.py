@@ -389,14 +389,14 @@ class RunConfig:
         return "RCFR" if exact and networks_alone and self.cfr.weighting == "uniform" else "Deep CFR"
 
 
-SearchKind = Literal["gadget", "maxmargin", "unsafe"]
+SearchKind = Literal["gadget", "unsafe"]
 
 
 @dataclass(frozen=True)
 class SearchConfig:
     """Search at play time, for players named resolve:RUN."""
 
-    #: how the opponent's range is treated: as it is (unsafe), or so that no range gains (gadget, maxmargin)
+    #: how the opponent's range is treated: as it is (unsafe), or so that no range gains (gadget)
     kind: SearchKind = "gadget"
     #: rounds, counted from 0, that are solved when play gets there (default: the last one)
     rounds: tuple[int, ...] = ()

@@ -28,10 +28,7 @@ from deepcfr.policy.base import Policy
 from deepcfr.search.subgame import (
     PLAYERS,
     Gadget,
-    MaxMargin,
-    SafeGame,
     SubgameSolver,
-    against,
     subgame,
     subgame_bytes,
     values_at_root,
@@ -41,6 +38,7 @@ State = tuple[int, int, int, tuple[int, ...]]
 """A player at a public state: player, round, round root of the round, public cards."""
 _MOST_BYTES = 2e9  # of one subgame
 _KEPT_BYTES = 500_000_000  # of solved subgames
+_ENTERS = 0.5  # least chance that the opponent's likeliest hand enters a gadget; of others in proportion to their reach
 MOST_DEALS = 64  # of a match at a time: their subgames fit into what is kept, until the hand ends
 
 
@@ -48,8 +46,8 @@ class ResolvingPolicy(Policy):
     """`policy` with the betting of some rounds solved again when it gets there.
 
     A subgame begins where a round does, and has its cards, its betting line and both ranges by Bayes' rule: they follow
-    from what this policy itself plays, searched rounds included. The opponent's alternative is its value if both went
-    on with the plain policy (gadget), or of its best response to it (maxmargin). Every subgame is solved once and kept,
+    from what this policy itself plays, searched rounds included. The opponent's alternative is the value of its best
+    response to the plain policy. Every subgame is solved once and kept,
     by its public state, and the result does not depend on the order of questions. Solved subgames may take `share` of
     the memory for them. Raises GameError for games that are not poker, policies that know only some boards, and
     subgames that do not fit in memory; ConfigError for rounds that the game does not have.
@@ -212,17 +210,15 @@ class ResolvingPolicy(Policy):
         solver.run(self.settings.iterations)
         return solver.on_first_board(plain)
 
-    def _gadget(self, inside: Boards, as_trained: BoardStrategy, reach: Floats, resolver: int) -> SafeGame | None:
+    def _gadget(self, inside: Boards, as_trained: BoardStrategy, reach: Floats, resolver: int) -> Gadget | None:
         """The opponent's choice before a subgame that is to be safe; `as_trained` is the plain policy inside."""
         if self.settings.kind == "unsafe":
             return None
-        opponent, margin = 1 - resolver, self.settings.kind == "maxmargin"
-        # docs/search.md compares the alternatives
-        (alternative,) = values_at_root(inside, as_trained, reach, [(opponent, margin)], self._workers)
-        if margin:
-            possible = against(inside.root, np.asarray(reach[resolver], np.float64)) > 0
-            return MaxMargin(opponent, alternative, inside.root.size, possible)
-        return Gadget(opponent, alternative, inside.root.size)
+        opponent = 1 - resolver
+        (alternative,) = values_at_root(inside, as_trained, reach, [(opponent, True)], self._workers)
+        most = reach[opponent].max(1, keepdims=True)
+        least = np.divide(_ENTERS * reach[opponent], most, out=np.zeros_like(alternative), where=most > 0)
+        return Gadget(opponent, alternative, inside.root.size, least)
 
     def _plain_inside(self, tree: RoundTree, board: Board) -> Floats:
         """The plain policy in a part of a round, [E, U]."""

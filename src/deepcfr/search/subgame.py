@@ -1,18 +1,17 @@
 """Solve a subgame: the rest of a hand after a public state, with the ranges of both players there.
 
 Full-width CFR runs over all boards and all hands that remain, for several betting lines of one board at once. In the
-unsafe kind both ranges are fixed. In the others one player, the resolver, is to be safe: the opponent enters the
+unsafe kind both ranges are fixed. With a gadget one player, the resolver, is to be safe: the opponent enters the
 subgame as it likes and compares it with what it had without search, its alternative. So the resolver's new strategy
 keeps the opponent's gain low whatever range the opponent brings.
 
 Sources: Burch, Johanson and Bowling (2014, "Solving imperfect information games using decomposition") for the gadget;
-Moravcik, Schmid, Ha, Hladik and Gaukrodger (2016, "Refining subgames in large imperfect information games") for the
-maximal margin.
+Kubíček, Lisý and Sandholm (2026, "Equilibrium refinements improve subgame solving in imperfect-information games") for
+its least chances.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from math import comb, inf
@@ -170,15 +169,18 @@ def _visit_root(
     return visit(boards.root, reach, lambda at_leaves: boards.deal(visit, boards.root, at_leaves, workers, on_board))
 
 
-class SafeGame(ABC):
-    """The opponent's choice before a subgame: it enters with each hand as often as that pays against its alternative.
+class Gadget:
+    """The opponent's choice before a subgame: with every hand it enters as often as that pays against its alternative.
 
     `alternative` [X, U] are the values that `player`, the opponent, has without search at each round root; `size` [U]
-    is the number of hands in each canonical hand.
+    is the number of hands in each canonical hand. With each hand it enters with a chance of `least` [X, U] at least: of
+    the gadget's equilibria that finds one which is good against the hands that arrive.
     """
 
-    def __init__(self, player: int, alternative: Doubles, size: Ints) -> None:
+    def __init__(self, player: int, alternative: Doubles, size: Ints, least: Doubles | None = None) -> None:
         self.player, self.alternative, self.size = player, alternative, size
+        self._least = np.zeros_like(alternative) if least is None else least
+        self._regret = np.zeros((2, *alternative.shape))  # of entering and of the alternative
         self._sum, self._weight = np.zeros_like(alternative), 0.0
 
     @property
@@ -187,84 +189,36 @@ class SafeGame(ABC):
         average: Doubles = self._sum / self._weight
         return average
 
+    def reach(self) -> Doubles:
+        """The reach with which the opponent enters, [X, U]."""
+        enter, stay = np.maximum(self._regret, 0)
+        return self._least + (1 - self._least) * _shares(enter, enter + stay, 0.5)
+
     def learn(self, values: Doubles, variant: Discounting, t: int) -> None:
         """Update the average and the regrets after iteration t, with the opponent's `values` [X, U] inside."""
         positive, negative, keep = variant.factors(t)
-        self._sum, self._weight = keep * self._sum + self.reach(), keep * self._weight + 1
-        self._observe(values, positive, negative)
-
-    @abstractmethod
-    def reach(self) -> Doubles:
-        """The reach with which the opponent enters, [X, U]."""
-
-    @abstractmethod
-    def gain(self, best: Doubles, mean: Doubles) -> Doubles:
-        """The gain of the best gadget over the average one, [X], summed over all hands.
-
-        `best` and `mean` [X, U] are the opponent's values inside by a best response and by its strategy.
-        """
-
-    @abstractmethod
-    def _observe(self, values: Doubles, positive: float, negative: float) -> None:
-        """Multiply positive and negative regrets by their factors, and add those of this iteration."""
-
-
-class Gadget(SafeGame):
-    """With every hand the opponent chooses between the subgame and its alternative."""
-
-    def __init__(self, player: int, alternative: Doubles, size: Ints) -> None:
-        super().__init__(player, alternative, size)
-        self._regret = np.zeros((2, *alternative.shape))  # of entering and of the alternative
-
-    def reach(self) -> Doubles:
-        enter, stay = np.maximum(self._regret, 0)
-        return _shares(enter, enter + stay, 0.5)
-
-    def gain(self, best: Doubles, mean: Doubles) -> Doubles:
-        chance = self.average
-        now = chance * mean + (1 - chance) * self.alternative
-        gains: Doubles = (np.maximum(best, self.alternative) - now) @ self.size
-        return gains
-
-    def _observe(self, values: Doubles, positive: float, negative: float) -> None:
         chance = self.reach()
+        self._sum, self._weight = keep * self._sum + chance, keep * self._weight + 1
         mean = chance * values + (1 - chance) * self.alternative
         self._regret *= np.where(self._regret > 0, positive, negative)
         self._regret += np.stack([values, self.alternative]) - mean
 
-
-class MaxMargin(SafeGame):
-    """The opponent chooses the hand with which it gains most over its alternative, one of the `possible` ones [X, U].
-
-    Those meet a hand of the resolver's. Others gain nothing, and entering with them would teach the resolver nothing.
-    """
-
-    def __init__(self, player: int, alternative: Doubles, size: Ints, possible: Bools) -> None:
-        super().__init__(player, alternative, size)
-        self._regret = np.zeros_like(alternative)
-        self._possible = possible | ~possible.any(1, keepdims=True)
-        self.alike: Doubles = self._possible / (self._possible @ size)[:, None]
-
-    def reach(self) -> Doubles:
-        wanted = np.maximum(self._regret, 0) * self._possible
-        return _shares(wanted, (wanted @ self.size)[:, None], self.alike)
-
     def gain(self, best: Doubles, mean: Doubles) -> Doubles:
-        now = (self.average * (mean - self.alternative)) @ self.size
-        gains: Doubles = np.where(self._possible, best - self.alternative, -np.inf).max(1) - now
-        return gains
+        """The gain of the best choice over the average one, [X], summed over all hands.
 
-    def _observe(self, values: Doubles, positive: float, negative: float) -> None:
-        margin = values - self.alternative
-        mean = (self.reach() * margin @ self.size)[:, None]
-        self._regret *= np.where(self._regret > 0, positive, negative)
-        self._regret += margin - mean
+        `best` and `mean` [X, U] are the opponent's values inside by a best response and by its strategy.
+        """
+        chance = self.average
+        now = chance * mean + (1 - chance) * self.alternative
+        most = self._least * best + (1 - self._least) * np.maximum(best, self.alternative)
+        gains: Doubles = (most - now) @ self.size
+        return gains
 
 
 class SubgameSolver:
     """CFR in a subgame with `reach` [2, X, U] of both players at its round roots; `run` goes on from the state it has.
 
-    With an `gadget` the opponent's reach is not given but chosen by it in every iteration. Passes are in 32 bits, the
+    With a `gadget` the opponent's reach is not given but chosen by it in every iteration. Passes are in 32 bits, the
     NashConv is in 64. The tables of all boards after the first one are in 16 bits if `compact`.
 
     If `trembling`, both players take every action at least once in ten million times while they learn, so they learn to
@@ -276,7 +230,7 @@ class SubgameSolver:
         self,
         boards: Boards,
         reach: Floats,
-        gadget: SafeGame | None = None,
+        gadget: Gadget | None = None,
         workers: Workers | None = None,
         *,
         compact: bool = False,
@@ -397,7 +351,7 @@ class SubgameSolver:
             else:
                 gains += (reach[player] * (best - mean)) @ size
         if gadget:
-            reach[gadget.player] = gadget.alike if isinstance(gadget, MaxMargin) else 1
+            reach[gadget.player] = 1
         total = (reach[0] * against(boards.root, reach[1])) @ size
         return _shares(gains, total, 0.0)
 
