@@ -48,8 +48,8 @@ again on a small flop hold'em, `fhp-mini`. Other pages have its [setting on flop
   "levels off" the whole 95 % interval of the difference (Welch's) must be inside the allowed range.
 * Nodes touched are histories visited by traversals or episodes; full-width solvers count differently
   ([fhp.md](fhp.md#how-costs-are-counted)).
-* `experiments/studies` has the settings of every arm. `experiments/results` has every run with its command, commit,
-  hardware, times and metrics.
+* `experiments/studies` has the settings of every arm. `experiments/results/records` has the runs of most studies, with
+  command, commit, hardware, times and metrics; of figures 3 and 4 the means are left.
 """
 _FHP_OPENING = """# The paper's setting on flop hold'em itself
 

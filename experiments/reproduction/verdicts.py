@@ -16,12 +16,12 @@ from experiments.reproduction.results import (
     final,
     nodes_to_reach,
 )
-from experiments.studies import Below, FewerNodes, Filled, LevelsOff, NotAbove, Statement, Test
+from experiments.studies import LEAST_SEEDS, Below, FewerNodes, Filled, LevelsOff, NotAbove, Statement, Test
 
 Outcome = Literal["holds", "not shown", "does not hold", "cannot be said"]
 _WORST_FIRST: tuple[Outcome, ...] = ("cannot be said", "does not hold", "not shown", "holds")
 _MOST_SEEDS = 1_000
-_ALONE = "there is no interval of one seed"
+_FEW = f"fewer than {LEAST_SEEDS} seeds show nothing"
 
 
 class Judgement(NamedTuple):
@@ -93,8 +93,8 @@ def _judge_pairs(better: ArmResult, worse: ArmResult, unit: str) -> Judgement:
         return Judgement("cannot be said", f"no finished run of {better.arm.label}, or of {worse.arm.label}")
     found = interval_of([better.runs[seed].last - worse.runs[seed].last for seed in seeds])
     words = f"{better.arm.label} less {worse.arm.label} is {found} {unit} at the end, seed by seed"
-    if found.count < 2:
-        return Judgement("not shown", f"{words}: {_ALONE}")
+    if found.count < LEAST_SEEDS:
+        return Judgement("not shown", f"{words}: {_FEW}")
     outcome: Outcome = "holds" if found.mean + found.half < 0 else "not shown"
     return Judgement("does not hold" if found.mean - found.half > 0 else outcome, words)
 
@@ -104,8 +104,8 @@ def _compare(low: Interval, high: Interval, labels: tuple[str, str], where: str)
     figures = f"{labels[0]} {low}, {labels[1]} {high} {where}"
     ordered = low.mean < high.mean
     order = "the order is as stated" if ordered else "the means have the opposite order"
-    if min(low.count, high.count) < 2:
-        return Judgement("not shown", f"{figures}: {order}, but {_ALONE}")
+    if min(low.count, high.count) < LEAST_SEEDS:
+        return Judgement("not shown", f"{figures}: {order}, but {_FEW}")
     if low.meets(high):
         more = f", which {_seeds_to_part(low, high)}" if ordered else ""
         return Judgement("not shown", f"{figures}: {order}, but the intervals overlap{more}")
@@ -132,8 +132,8 @@ def _judge_not_above(test: NotAbove, result: StudyResult) -> Judgement:
     allowed = test.margin * other.mean
     figures = f"{arm.arm.label} {own}, {than.arm.label} {other} {result.unit} at the end"
     difference = contrast((1, own), (-1, other))
-    if difference.count < 2:
-        return Judgement("not shown", f"{figures}: {_ALONE}")
+    if difference.count < LEAST_SEEDS:
+        return Judgement("not shown", f"{figures}: {_FEW}")
     words = f"{figures}: the difference is {difference}, and {allowed:,.1f} ({test.margin:.0%}) count as none"
     if difference.mean + difference.half <= allowed:
         return Judgement("holds", words)
@@ -158,8 +158,8 @@ def _judge_fewer_nodes(test: FewerNodes, result: StudyResult) -> Judgement:
         f"{than.arm.label} reached that, and took or ended at {factors[0]:,.2g} to {factors[-1]:,.2g} times as many; "
         f"stated: at least {test.factor:,.0f} times"
     )
-    if min(end.count, len(needed)) < 2:
-        return Judgement("not shown", f"{words}; {_ALONE}")
+    if min(end.count, len(needed)) < LEAST_SEEDS:
+        return Judgement("not shown", f"{words}; {_FEW}")
     if factors[0] >= test.factor:
         return Judgement("holds", words)
     if reached == len(needed) and factors[-1] < test.factor:
@@ -181,7 +181,9 @@ def _judge_levels_off(test: LevelsOff, result: StudyResult) -> Judgement:
         f"{excess} more"
     )
     outcome: Outcome = "not shown"
-    if excess.mean + excess.half < 0:
+    if excess.count < LEAST_SEEDS:
+        words += f"; {_FEW}"
+    elif excess.mean + excess.half < 0:
         outcome = "holds"
     elif excess.mean > excess.half:
         outcome = "does not hold"

@@ -173,7 +173,9 @@ def _figure_2(budget: Budget) -> Plan:
         _mccfr(budget, "lossless", "Linear MCCFR, lossless"),
     )
     quick = budget == "quick"
-    small = "Here 2,000 buckets are 26 % of all hands on the flop, in the paper 1.6 %." if quick else ""
+    small = (
+        "Here Deep CFR has 32 iterations of short fits, and the finest buckets are 26 % of the hands." if quick else ""
+    )
     tables = _against_tables(BASE, coarse, fine, 20 if quick else 50, small)
     return Plan({}, arms, BASE, (_BEATS_NFSP, *tables))
 
@@ -278,7 +280,7 @@ def _figure_3_right(budget: Budget) -> Plan:
     arms = _sweep("network.width", values, 32 if budget == "quick" else 64, "features a layer")
     names = _names(arms)
     text = "A wider network lowers the final NashConv, up to a certain size."
-    tests = (LevelsOff(names[0], names[-2], names[-1], steps=len(names) - 2),)
+    tests = (LevelsOff("width-8", names[-2], names[-1], steps=len(names) - 2 - names.index("width-8")),)
     return Plan({}, arms, BASE, (Statement(text, "section 6 and figure 3, right", tests),))
 
 
@@ -469,11 +471,11 @@ def _lin_plan() -> Plan:
     def both(name: str, at: Any = "the end") -> tuple[Below, ...]:
         return Below(name, "lossless", at), Below(f"{name}-plain", "plain", at)
 
-    early = 50
+    early, other = 50, "Lin's game is no-limit hold'em in buckets, with many more infosets."
     statements = (
         Statement("Exploration decay lowers NashConv early.", "section 6.2", both("decay", early)),
-        Statement("Rewards of shape y2 lower NashConv.", "section 6.3", both("y2")),
-        Statement("Decay, y2 and initial strategies together lower NashConv.", "section 6", both("together")),
+        Statement("Rewards of shape y2 lower NashConv.", "section 6.3", both("y2"), other),
+        Statement("Decay, y2 and initial strategies together lower NashConv.", "section 6", both("together"), other),
         Statement("Initial strategies lower NashConv early.", "section 7", both("win-rates", early)),
         Statement("Buckets lower NashConv early.", "section 5", both("texture", early)),
     )

@@ -28,8 +28,8 @@ Some words. Command: `python -m experiments reproduce fig2 --budget quick`.
 """
 # Studies whose statements stand on a page or on a summary only, because their runs were not kept.
 UNKEPT = {
-    "fig3-left", "fig3-middle", "fig3-right", "fig4-left", "fig4-right", "lin-exact", "lin-exact-plain", "lin-fig5",
-    "lin-fig5-plain", "lin-fig7", "lin-fig7-plain", "lin-fig8", "lin-fig8-plain", "lin",
+    "fig3-left", "fig3-middle", "fig3-right", "fig4-left", "fig4-right", "lin-fig5",
+    "lin-fig5-plain", "lin-fig7", "lin-fig7-plain", "lin-fig8", "lin-fig8-plain",
 }  # fmt: skip
 STATEMENTS = [statement for paper in papers() for statement in paper["statement"]]
 
