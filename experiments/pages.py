@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from deepcfr.core.errors import CheckpointError, DeepCFRError
-from deepcfr.core.files import read_json
+from deepcfr.core.errors import DeepCFRError
 from deepcfr.run.folder import RunFolder
 from deepcfr.run.metrics import read_metrics
 from experiments.grid import Job, difference, is_complete
 from experiments.studies import LEAST_SEEDS
 
 NOT_THERE = "not run"
-_UNKNOWN = "not recorded"
 STOPPED = "stopped at iteration"  # how the reason for an unfinished run begins
 
 # Markdown
@@ -100,20 +97,3 @@ def why_missing(job: Job, complete: Callable[[RunFolder], bool] = is_complete) -
     if complete(run) and (reached >= planned.iterations or planned.runtime.minutes):
         return None
     return f"{STOPPED} {reached:,} of {planned.iterations:,}"
-
-
-def provenance(path: Path) -> tuple[str, str, str]:
-    """Command, commit and hardware of a run and of its resumed parts, or that they are not recorded."""
-    try:
-        environment = read_json(path / "environment.json")
-    except CheckpointError:
-        return _UNKNOWN, _UNKNOWN, _UNKNOWN
-    sittings = [environment, *environment.get("resumed", [])]
-    commands = (sitting.get("command") or _UNKNOWN for sitting in sittings)
-    commits = (sitting.get("commit") or _UNKNOWN for sitting in sittings)
-    return tuple(", then ".join(dict.fromkeys(texts)) for texts in (commands, commits, map(_hardware, sittings)))  # type: ignore[return-value]
-
-
-def _hardware(environment: dict[str, Any]) -> str:
-    processor, cores = environment.get("processor") or "processor unknown", environment.get("cores")
-    return f"{processor}, {cores} cores; {environment.get('device')}, {environment.get('threads')} threads"

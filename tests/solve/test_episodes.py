@@ -9,7 +9,7 @@ from deepcfr.core.rng import addressed_uniforms, key
 from deepcfr.core.types import TERMINAL
 from deepcfr.game.base import Deals, Game
 from deepcfr.game.presets import build_game, load_source
-from deepcfr.sample.external import Strategy, play_games
+from deepcfr.sample.external import Strategy, last_nodes
 from deepcfr.solve.self_play import Episodes, Transitions, play_episodes
 
 STREAM = key(0, "test")
@@ -89,7 +89,8 @@ def test_transitions_are_those_of_games_played_one_after_another(name: str) -> N
     episodes = played(game, deals)
     expected, payoffs, touched = one_by_one(game, deals)
     assert episodes.payoffs.tolist() == payoffs
-    assert play_games(game, deals, (tilted(game, 0), tilted(game, 1)), STREAM + 1).tolist() == payoffs
+    ends = last_nodes(game, deals, (tilted(game, 0), tilted(game, 1)), STREAM + 1)
+    assert game.payoff(ends, torch.arange(len(deals)), deals).tolist() == payoffs
     for player in (0, 1):
         assert as_tuples(episodes.transitions[player]) == expected[player]
     assert episodes.nodes_touched == touched
@@ -103,7 +104,7 @@ def test_transitions_are_those_of_games_played_one_after_another(name: str) -> N
             assert name != "leduc"
 
 
-def test_games_that_end_before_anyone_acts_are_paid() -> None:
+def test_games_that_end_before_anyone_acts_are_over() -> None:
     """A game whose start may be terminal, as after a deal that decides it."""
 
     class Decided:
@@ -112,8 +113,5 @@ def test_games_that_end_before_anyone_acts_are_paid() -> None:
         def start(self, deals: Deals) -> torch.Tensor:
             return deals.traversal % 2
 
-        def payoff(self, node: torch.Tensor, row: torch.Tensor, deals: Deals) -> torch.Tensor:  # noqa: ARG002
-            return node.float() + 10 * row
-
     deals, nobody = Deals(torch.arange(4), torch.zeros(4, 2, 1, 0, dtype=torch.uint8), None), (None, None)
-    assert play_games(Decided(), deals, nobody, 0).tolist() == [0, 11, 20, 31]  # type: ignore[arg-type]
+    assert last_nodes(Decided(), deals, nobody, 0).tolist() == [0, 1, 0, 1]  # type: ignore[arg-type]

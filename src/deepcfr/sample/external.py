@@ -170,12 +170,6 @@ def samples_at(game: Game, deals: Deals, visits: Visits, iteration: int) -> Samp
     return Samples(infosets_at(game, node, row, deals), target, times)
 
 
-def play_games(game: Game, deals: Deals, strategies: tuple[Strategy, Strategy], stream: int) -> torch.Tensor:
-    """The payoff of player 0 in one game of every deal, float32 [B] in the game's unit; arguments as in `last_nodes`."""
-    node = last_nodes(game, deals, strategies, stream)
-    return game.payoff(node, torch.arange(len(deals), device=node.device), deals)
-
-
 def last_nodes(
     game: Game,
     deals: Deals,
