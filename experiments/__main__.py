@@ -38,7 +38,7 @@ NAMES: tuple[str, ...] = (*STUDIES, "theorem1")
 class Reproduce:
     """Run an experiment of a paper: every arm and seed is a run folder. Finished runs are kept, others are resumed."""
 
-    #: a figure of the Deep CFR paper (fig2, nfsp, fig3-left, fig3-middle, fig3-right, fig4-left, fig4-right), the first
+    #: a figure of the Deep CFR paper (fig2, fig3-left, fig3-middle, fig3-right, fig4-left, fig4-right), the first
     #: iterations of its figures 3 and 4 on FHP itself (fhp, only with the paper budget), figures 2 and 3 of its first
     #: version (v1, only with the quick budget), its bound on average regret (theorem1), or Lin's changes to Monte Carlo CFR
     #: (lin, only with the quick budget). Also the relatives of Deep CFR

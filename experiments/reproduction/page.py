@@ -176,8 +176,9 @@ def _statements(result: StudyResult) -> Iterator[str]:
             if statement.otherwise and found.outcome not in ("holds", "cannot be said")
             else ""
         )
-        words = _BY_DEFINITION.sub("", found.words)
-        yield f"{number}. {statement.text} **{found.outcome.capitalize()}**: {words}.{why}"
+        missing = found.outcome == "cannot be said" and result.study.growing  # as the list of missing runs says
+        words = "" if missing else f": {_BY_DEFINITION.sub('', found.words)}"
+        yield f"{number}. {statement.text} **{found.outcome.capitalize()}**{words}.{why}"
     if result.plan.statements:
         yield ""
 

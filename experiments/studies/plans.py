@@ -173,9 +173,7 @@ def _figure_2(budget: Budget) -> Plan:
         _mccfr(budget, "lossless", "Linear MCCFR, lossless"),
     )
     quick = budget == "quick"
-    small = (
-        "Here Deep CFR has 32 iterations of short fits, and the finest buckets are 26 % of the hands." if quick else ""
-    )
+    small = "Here fits are short, and 32 iterations few." if quick else ""
     tables = _against_tables(BASE, coarse, fine, 20 if quick else 50, small)
     return Plan({}, arms, BASE, (_BEATS_NFSP, *tables))
 
@@ -197,11 +195,6 @@ def _against_tables(deep: str, coarse: str, fine: str, early: int, otherwise: st
         Statement("An abstraction is less exploitable than none after touching as many nodes.",
                   "section 5 of Lin 2024", (Below(fine, "lossless", "equal nodes"),)),
     )  # fmt: skip
-
-
-def _nfsp_plan(budget: Budget) -> Plan:
-    arms = (base_arm("Deep CFR", published=_DEEP_37), _nfsp_arm(budget, _NFSP_47))
-    return Plan({}, arms, BASE, (_BEATS_NFSP,))
 
 
 # Figure 3
@@ -493,10 +486,6 @@ FIGURES: dict[StudyName, Study] = {
             "fig2", "2", "Deep CFR, NFSP and abstractions",
             "Deep CFR and NFSP with the same networks, and Linear MCCFR with external sampling on abstractions of three "
             "sizes and without an abstraction.", _figure_2,
-        ),
-        _study(
-            "nfsp", "2", "Deep CFR against NFSP",
-            "The two curves of figure 2 that use networks, at equal nodes touched.", _nfsp_plan,
         ),
         _study(
             "fig3-left", "3, left", "Traversals per iteration",

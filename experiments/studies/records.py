@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 Budget = Literal["quick", "paper"]
 StudyName = Literal[
-    "fig2", "fig3-left", "fig3-middle", "fig3-right", "fig4-left", "fig4-right", "nfsp", "fhp", "v1", "lin", "family",
+    "fig2", "fig3-left", "fig3-middle", "fig3-right", "fig4-left", "fig4-right", "fhp", "v1", "lin", "family",
     "family-leduc", "family-fhp", "family-search", "family-mini", "family-kuhn",
 ]  # fmt: skip
 BUDGETS: tuple[Budget, ...] = get_args(Budget)
