@@ -3,6 +3,8 @@
 # The first that is there; make setup PYTHON=python3.12 takes another.
 PYTHON ?= $(firstword $(foreach python,python3 python3.14 python3.13 python3.12 python3.11,$(shell \
   $(python) -c 'import sys; sys.version_info >= (3, 11) and print("$(python)")' 2>/dev/null)))
+# Modules are compiled when they are first imported, not all of them during installation.
+PIP = $(BIN)/python -m pip install --quiet --no-compile
 BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 WORKERS ?= 3
 STUDY ?= fig4-left
@@ -18,14 +20,14 @@ setup: .venv/installed
 	@$(PYTHON) -c "import ensurepip, venv" 2>/dev/null \
 	  || { echo "make setup needs Python's venv, which $(PYTHON) lacks: on Debian, apt-get install python3-venv."; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet -r requirements-torch.lock
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	$(PIP) --require-hashes -r requirements.lock
+	$(PIP) -r requirements-torch.lock
+	$(PIP) --no-deps --no-build-isolation -e .
 	touch $@
 
 # And what tests, lint, studies and the site need, with all kernels compiled.
 .venv/installed: .venv/package requirements-dev.lock
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.lock
+	$(PIP) --require-hashes -r requirements-dev.lock
 	$(BIN)/python -m deepcfr.cli.warm_up
 	touch $@
 
