@@ -9,7 +9,7 @@ from deepcfr.cli import warm_up
 
 
 def test_they_are_commands_in_folders_of_their_own() -> None:
-    commands = [shlex.split(command) for command in warm_up._commands()]
+    commands = [shlex.split(command) for command in (*warm_up._on_listed_games(), *warm_up._on_others())]
     outs = [command[command.index("--out") + 1] for command in commands if "--out" in command]
     assert len(commands) > 10
     assert len(outs) == len(set(outs))
