@@ -17,10 +17,9 @@ def test_they_are_commands_in_folders_of_their_own() -> None:
         assert type(cli.parse_command(command)).__module__.startswith("deepcfr.cli.")
 
 
-def test_a_command_that_fails_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(warm_up, "_commands", lambda: ["games", "exploitability nowhere"])
+def test_a_command_that_fails_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
-        warm_up.warm_up()
+        warm_up._run_all(["games", "exploitability nowhere"])
     assert end.value.code == 2
     said = capsys.readouterr()
     assert said.err.startswith("deepcfr exploitability nowhere\n")
