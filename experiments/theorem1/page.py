@@ -112,10 +112,10 @@ def _facts(result: TheoremResult) -> dict[str, Any]:
     """Return what the section of a game on the page is made of."""
     facts = {"game": result.game, "unit": result.unit, "rho": RHO, "traversals": TRAVERSALS, **asdict(result.facts)}
     missing = "".join(f"Missing: {sentence}.\n\n" for sentence in result.missing)
-    return facts | {"missing": missing, "arms": [_arm(arm) for arm in result.arms]}
+    return facts | {"missing": missing, "arms": [_arm(arm, 1000 * result.facts.range) for arm in result.arms]}
 
 
-def _arm(arm: RegretArm) -> dict[str, Any]:
+def _arm(arm: RegretArm, most: float) -> dict[str, Any]:
     last = arm.points[-1]
     found = {
         "label": arm.label, "seeds": arm.seeds, "held": "", "iteration": f"{last.iteration:,}", "regret": last.regret,
@@ -123,9 +123,13 @@ def _arm(arm: RegretArm) -> dict[str, Any]:
     }  # fmt: skip
     if last.bound is None:
         return found
-    over = sum(point.bound is not None and point.regret.mean > point.bound for point in arm.points)
+    bounds = [(point.bound or 0.0, point.regret.mean) for point in arm.points]
+    tested = [bound for bound, _ in bounds if bound < most]
+    over = sum(regret > bound for bound, regret in bounds)
     return found | {
         "sampling": f"{last.sampling:,.0f}", "approximation": f"{last.approximation or 0.0:,.0f}",
         "ratio": f"{last.bound / last.regret.mean:,.0f}",
-        "held": f"; the bound is broken at {over} points" if over else "; the bound holds at every point",
+        "held": f"; the bound is broken at {over} points" if over
+        else f"; the bound holds at the {len(tested)} points where it is below Δ" if tested
+        else "; the bound is above Δ, so nothing could break it",
     }  # fmt: skip
