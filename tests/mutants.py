@@ -141,6 +141,8 @@ MUTANTS = (
            "search/test_subgame.py -k held"),
     Mutant("the opponent of a gadget may always stay out", "search/subgame.py",
            "return self._least + (1 - self._least) * _shares", "return _shares", "search/test_subgame.py -k at_least"),
+    Mutant("the opponent's alternative is what it plays, not its best response", "search/policy.py",
+           "[(opponent, True)]", "[(opponent, False)]", "test_cli_search.py -k exploitability"),
     Mutant("search starts from uniform ranges", "search/policy.py",
            "play.down(self._strategy(part, before, lead))", "play.down(np.full((part.tree.num_edges, len(before)), 0.5))",
            "search/test_policy.py"),

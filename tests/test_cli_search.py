@@ -32,7 +32,7 @@ def test_exploitability_is_that_of_the_policy_with_the_settings(searching: Resol
     plain = deepcfr("exploitability", LEDUC, "--json").json["nash_conv"]
     shown = deepcfr("exploitability", NAME).out
     assert "average network, gadget search after 200 iterations: exact NashConv" in shown
-    assert deepcfr("exploitability", NAME, "--json").json["nash_conv"] < plain
+    assert deepcfr("exploitability", NAME, "--json").json["nash_conv"] < 0.8 * plain
     assert "iterations" not in deepcfr("exploitability", f"ensemble:sum:{LEDUC},{NAME}", "--json").json
 
 
