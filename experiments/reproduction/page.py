@@ -15,7 +15,7 @@ from experiments.intervals import Interval, interval_of
 from experiments.pages import NOT_THERE, bullets, command, paragraphs, sections_of, table
 from experiments.reproduction.figures import study_picture, theorem_picture
 from experiments.reproduction.quick_game import game_lines
-from experiments.reproduction.results import ArmResult, StudyResult, at_equal_nodes, at_iteration, final, read_study
+from experiments.reproduction.results import ArmResult, Point, StudyResult, at_equal_nodes, at_iteration, final, read_study
 from experiments.reproduction.verdicts import judge_statement
 from experiments.studies import LEAST_SEEDS, STUDIES, Budget, Published, StudyName, shared_config
 from experiments.theorem1.page import read_theorem, theorem_page
@@ -162,6 +162,7 @@ def _study_section(result: StudyResult) -> Iterator[str]:
     yield from table(head, rows)
     if result.study.growing:
         yield from _curves(result)
+        yield from _predictions(result)
     if missing := list(_missing(result)):
         yield from paragraphs("Missing:")
         yield from bullets(missing)
@@ -283,6 +284,26 @@ def _curves(result: StudyResult) -> Iterator[str]:
             points = dict(curve.points)
             rows.append((curve.label, *(f"{points[t]:g}" if t in points else "" for t in columns)))
     yield from table(("arm", *(f"t = {t}" for t in columns)), rows)
+
+
+def _predictions(result: StudyResult) -> Iterator[str]:
+    """The arms with a prediction, and what they came to."""
+    rows = []
+    for arm in result.arms.values():
+        for t, text in arm.arm.predicted.items():
+            there = [point for run in arm.runs.values() for point in run.curve if point.iteration == t]
+            value, row = at_iteration(arm, t), (arm.arm.label, str(t), text)
+            nodes, hours = (sum(values) / max(1, len(there)) for values in _sizes(there))
+            found = (_cell(value), str(len(there)), f"{nodes:,.0f}", f"{hours:.1f}") if value else ("",) * 4
+            rows.append((*row, *found))
+    if rows:
+        yield from paragraphs("Predictions, which were written down before the arms ran. Hours include evaluations:")
+        yield from table(("arm", "t", f"predicted, {result.unit}", "found", "seeds", "nodes touched", "hours"), rows)
+
+
+def _sizes(points: Sequence[Point]) -> tuple[list[int], list[float]]:
+    """The nodes and hours of points."""
+    return [point.nodes for point in points], [point.seconds / 3600 for point in points]
 
 
 def _title(result: StudyResult) -> str:

@@ -41,6 +41,7 @@ class Point(NamedTuple):
     iteration: int
     nodes: int
     nash_conv: float  # in the game's milli unit
+    seconds: float = 0.0  # of the run until then, evaluations included
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def _read_arm(root: Path, study: Study, budget: Budget, arm: Arm, seeds: range) 
         run = RunFolder.open(job.path)
         lines = read_metrics(run.metrics_path)
         points = tuple(
-            Point(line["iteration"], line["total_nodes_touched"], line["evaluation"]["nash_conv"])
+            Point(line["iteration"], line["total_nodes_touched"], line["evaluation"]["nash_conv"], line["seconds"])
             for line in lines
             if "evaluation" in line
         )

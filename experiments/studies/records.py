@@ -52,6 +52,7 @@ class Arm:
     home: str = ""  # the study whose folder has its runs, if not this one
     tabular: bool = False  # a run of a tabular solver: `changes` are all its settings
     buckets: int = 0  # buckets of the later round's abstraction, which is made first; 0 for none
+    predicted: Mapping[int, str] = field(default_factory=dict)  # NashConv by iteration, written down before the runs
 
 
 @dataclass(frozen=True)
