@@ -27,6 +27,13 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = (
+    # Many boards in one kernel
+    Mutant("only the first boards of the last round updated", "boards/last_round.py",
+           "pieces = list(pairwise([*range(first, last, _TOGETHER), last]))",
+           "pieces = [(first, min(first + _TOGETHER, last))]", "solve/test_vector_cfr.py"),
+    Mutant("a player learns from its own reach on the last boards", "boards/last_round.py",
+           "other[x, u] = before[1 - player, x, up[u]]", "other[x, u] = before[player, x, up[u]]",
+           "solve/test_vector_cfr.py"),
     # Weights and chance of iterations
     Mutant("panel means with plain instead of linear weights", "solve/memories.py",
            "return iteration_weight(t, weighting) / snapshot_weight(t, t, weighting), 1.0", "return 1 / t, 1.0",

@@ -183,6 +183,14 @@ def test_memory_is_counted_before_it_is_taken() -> None:
     assert sum(array.nbytes for name, array in half.arrays().items() if "values" in name) == taken / 2
 
 
+def test_threads_change_no_number_of_the_tables() -> None:
+    few = PRESETS["fhp-mini"]
+    one, three = (VectorCFR(PokerGame(few), tabular("dcfr", 2, threads=threads)) for threads in (1, 3))
+    assert [len(list(solver.iterations())) for solver in (one, three)] == [2, 2]
+    for name, array in one.arrays().items():
+        assert np.array_equal(array, three.arrays()[name]), name
+
+
 def test_nodes_touched_are_decisions_and_ends_for_both_players() -> None:
     game, solver = PokerGame(LEDUC), solver_of(LEDUC, "cfr", 1)
     sizes = [sum(map(len, boards)) for boards in solver.boards.kept]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from deepcfr.core.compiled import nb
 from deepcfr.core.types import Floats, Ints
 
-_BLOCK = 32  # hands that are transposed together
+_BLOCK = np.uint64(32)  # hands that are transposed together
 LEAF_BLOCK = 64  # rows of reach at leaves that are processed together, so that they stay in the cache
 
 
@@ -84,7 +84,7 @@ def leaf_values(
     it), less its fee times the reach of all of them.
     """
     count, cards = reach.shape[1], len(work) - 3 * reach.shape[1]
-    number, memory, leaf = values.dtype.type, work.reshape(-1), 0
+    number, memory, leaf, end = values.dtype.type, work.reshape(-1), 0, np.uint64(count)
     for left in range(0, len(columns), LEAF_BLOCK):
         width = min(LEAF_BLOCK, len(columns) - left)
         shown = min(max(num_showdown - left, 0), width)
@@ -95,25 +95,26 @@ def leaf_values(
         anyone = memory[place : place + count * width].reshape(count, width)
         place += count * width
         ahead = memory[place : place + count * shown].reshape(count, shown)
-        for start in range(0, count, _BLOCK):
-            for k in range(width):
-                source = reach[columns[left + k]]
-                for u in range(start, min(start + _BLOCK, count)):
+        # unsigned numbers, because signed ones may count from the end, which is tested at every step
+        for start in range(np.uint64(0), end, _BLOCK):
+            for k in range(np.uint64(width)):
+                source = reach[columns[np.uint64(left) + k]]
+                for u in range(start, min(start + _BLOCK, end)):
                     turned[u, k] = source[u]
         against_range(turned, holes, canonical, group, example, by_card, anyone, ahead)
         first = leaf
         while leaf < len(node) and column[leaf] < left + width:
             leaf += 1
-        for start in range(0, count, _BLOCK):
+        for start in range(np.uint64(0), end, _BLOCK):
             for i in range(first, leaf):
-                amount, k, target = number(payoff[i]), column[i] - left, values[node[i]]
+                amount, at, target = number(payoff[i]), np.uint64(column[i] - left), values[node[i]]
                 source = ahead if showdown[i] else anyone
-                for u in range(start, min(start + _BLOCK, count)):
-                    target[u] = amount * source[u, k]
+                for u in range(start, min(start + _BLOCK, end)):
+                    target[u] = amount * source[u, at]
                 if fee[i]:
                     paid = number(fee[i])
-                    for u in range(start, min(start + _BLOCK, count)):
-                        target[u] -= paid * anyone[u, k]
+                    for u in range(start, min(start + _BLOCK, end)):
+                        target[u] -= paid * anyone[u, at]
 
 
 @nb.njit(cache=True, nogil=True)

@@ -21,6 +21,7 @@ import numpy as np
 
 from deepcfr.boards.boards import Board, Boards, Deal, OnBoard, Visit
 from deepcfr.boards.kernels import TREMBLE, best_replies, reach_against
+from deepcfr.boards.last_round import LastRound
 from deepcfr.boards.regret_kernels import drop_rare, fade
 from deepcfr.boards.rounds import RoundTree
 from deepcfr.boards.sweep import EVERYTHING, BoardStrategy, RoundPass, Scratch, showdowns
@@ -247,6 +248,8 @@ class SubgameSolver:
             for tables in self._tables:
                 tables.append(Int16Table(tree, kept) if small else BoardTables(tree, kept, np.float32))
         root = boards.root
+        several = root.round < len(boards.rounds) - 1 and not compact
+        self._last = LastRound(boards, workers) if several else None
         self.locked = np.zeros((len(boards.rounds[root.round].nodes), len(root)), np.bool_)
         self._locks: list[tuple[int, Floats]] = []
 
@@ -269,8 +272,9 @@ class SubgameSolver:
                 if self.gadget:
                     self._reach[self.gadget.player] = self.gadget.reach()
                 visit = update(
-                    self.boards.rounds, self._tables, player, DISCOUNTED, t, self._scratch, tremble=self._tremble
-                )
+                    self.boards.rounds, self._tables, player, DISCOUNTED, t, self._scratch,
+                    tremble=self._tremble, last=self._last, on_board=on_board,
+                )  # fmt: skip
                 values = _visit_root(self.boards, visit, self._reach, self._workers, on_board)
                 if self.gadget and self.gadget.player == player:
                     self.gadget.learn(values[0], DISCOUNTED, t)

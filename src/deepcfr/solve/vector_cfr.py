@@ -10,12 +10,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf
 
 import numpy as np
 import numpy.typing as npt
 
-from deepcfr.boards.boards import Board, Boards, Deal, Visit, kept_bytes
+from deepcfr.boards.boards import Board, Boards, Deal, OnBoard, Visit, kept_bytes
+from deepcfr.boards.last_round import CFRStep, LastRound
 from deepcfr.boards.regret_kernels import add_regrets, descend, predict_regrets
 from deepcfr.boards.rounds import RoundTree
 from deepcfr.boards.sweep import RoundPass, Scratch
@@ -24,7 +26,7 @@ from deepcfr.config import RunConfig
 from deepcfr.core.errors import GameError
 from deepcfr.core.parallel import Workers
 from deepcfr.core.rng import key
-from deepcfr.core.types import Floats
+from deepcfr.core.types import Doubles, Floats
 from deepcfr.game.board_index import count_classes
 from deepcfr.game.poker import PokerGame
 from deepcfr.policy.tables import RangePolicy
@@ -52,6 +54,8 @@ class VectorCFR(FullWidthSolver):
         self._averages = [self._table(tree, boards) for tree, boards in rounds]
         # what regret matching reads, if that is more than the regrets
         self._matched = [self._table(tree, boards) for tree, boards in rounds] if self._discounting.predictive else []
+        together = len(rounds) > 1 and config.solve.precision != "int16" and not self._discounting.predictive
+        self._last = LastRound(self.boards, self.workers) if together else None
         # decisions and ends of every board, once for each canonical hand and traversing player
         self._touched = 2 * sum(
             (tree.num_nodes - len(tree.round_leaves)) * sum(map(len, boards)) for tree, boards in rounds
@@ -83,7 +87,9 @@ class VectorCFR(FullWidthSolver):
 
     def _iterate(self) -> int:
         for player in PLAYERS:
-            visit = self._update(self.iteration + 1, player, self._regrets, self._averages, self._matched)
+            visit = self._update(
+                self.iteration + 1, player, self._regrets, self._averages, self._matched, last=self._last
+            )
             self.boards.visit_all(visit, self.workers)
         return self._touched
 
@@ -104,10 +110,17 @@ class VectorCFR(FullWidthSolver):
         return seconds * sum(map(len, boards)) / sum(map(len, few)) / self.workers.count
 
     def _update(
-        self, t: int, player: int, regrets: list[BoardTables], averages: list[BoardTables], matched: list[BoardTables]
+        self,
+        t: int,
+        player: int,
+        regrets: list[BoardTables],
+        averages: list[BoardTables],
+        matched: list[BoardTables],
+        *,
+        last: LastRound | None = None,
     ) -> Visit:
-        tables, variant = (regrets, averages), self._discounting
-        return update(self.boards.rounds, tables, player, variant, t, self._scratch, self.config.seed, matched)
+        tables, variant, seed = (regrets, averages), self._discounting, self.config.seed
+        return update(self.boards.rounds, tables, player, variant, t, self._scratch, seed, matched, last=last)
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """The live state; a checkpoint saves it and restores by copying into it."""
@@ -137,16 +150,23 @@ def update(
     seed: int = 0,
     matched: Sequence[BoardTables] = (),
     tremble: float = 0.0,
+    last: LastRound | None = None,
+    on_board: OnBoard | None = None,
 ) -> Visit:
     """Iteration t of CFR on a board for one player; a visit returns the player's values at the round roots, [1, X', U].
 
     `tables` are the regrets and the average strategies of every round, which a visit changes; a predictive variant also
     has `matched`, what regret matching reads. `seed` is that of the random rounding of 16 bits. Both players take every
     action with a probability of `tremble` at least, in what the player learns from and in the weights of its average
-    strategy.
+    strategy. With `last`, which fits tables without rounding and no predictive variant, its boards are updated together.
     """
     keep_positive, keep_negative, keep_average = variant.factors(t)
     least = 0.0 if variant.floor else -inf
+    step = CFRStep(keep_positive, keep_negative, keep_average, least, tremble)
+
+    def deal_last(board: Board, at_leaves: Floats) -> Doubles:
+        assert last
+        return last.update(board, at_leaves, (tables[0][-1], tables[1][-1]), player, step, on_board)
 
     def visit(board: Board, reach: Floats, deal: Deal) -> Floats:
         tree = rounds[board.round]
@@ -159,7 +179,7 @@ def update(
             tree.actor, tree.first_edge, tree.edge_row, tree.row, player,
             read, average, keep_average, play.sigma, play.rows[player], play.rows[1 - player], tremble,
         )  # fmt: skip
-        values = play.up([(player, False)], deal)
+        values = play.up([(player, False)], partial(deal_last, board) if last and tree is rounds[-2] else deal)
         add_regrets(
             tree.actor, tree.first_edge, tree.edge_child, player,
             keep_positive, keep_negative, least, values[0], regret,

@@ -1,0 +1,190 @@
+"""CFR on many boards of the last betting round in one kernel.
+
+The arithmetic of one such board takes less than a millisecond, and there are dozens of them after each board of the
+round before. To call a board's kernels from Python would take a third of the time, and threads would wait for each other.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from deepcfr.boards.boards import Board, Boards, OnBoard
+from deepcfr.boards.kernels import LEAF_BLOCK, leaf_values, pull_values
+from deepcfr.boards.regret_kernels import add_regrets, descend
+from deepcfr.boards.tables import BoardTables
+from deepcfr.core.compiled import nb
+from deepcfr.core.parallel import Workers
+from deepcfr.core.types import Bools, Cards, Doubles, Floats, Ints
+
+_TOGETHER = 12  # boards in a call, so that sums do not depend on the number of threads
+
+
+class _Tree(NamedTuple):
+    """Arrays of a `RoundTree`."""
+
+    actor: Ints
+    first_edge: Ints
+    edge_row: Ints
+    edge_child: Ints
+    row: Ints
+    roots: Ints
+
+
+class _Leaves(NamedTuple):
+    """A `LeafColumns`."""
+
+    rows: Ints
+    num_showdown: int
+    node: Ints
+    column: Ints
+    showdown: Bools
+    payoff: Doubles
+    fee: Doubles
+
+
+class _Flat(NamedTuple):
+    """Arrays of all boards, end to end; those of board b begin at `hands[b]`, `holes_from[b]` and `group_from[b]`."""
+
+    hands: Ints
+    holes_from: Ints
+    group_from: Ints
+    up: Ints
+    weight: Doubles
+    example: Ints
+    holes: Cards
+    canonical: Ints
+    group: Ints
+
+
+class CFRStep(NamedTuple):
+    """What an iteration does to sums: factors of positive and negative regrets and of averages, the least regret, and
+    the least probability of actions (`push_reach`)."""
+
+    keep_positive: float
+    keep_negative: float
+    keep_average: float
+    least: float
+    tremble: float
+
+
+class LastRound:
+    """The boards of the last round of `boards`, which keep all boards and have a round before it."""
+
+    def __init__(self, boards: Boards, workers: Workers | None = None) -> None:
+        """`workers` share the boards if they all come after one board; else others share those of earlier rounds."""
+        tree, parents, last = boards.rounds[-1], *boards.kept[-2:]
+        self._workers = workers if len(parents) == 1 else None
+        self._several = len(parents) > 1
+        self._num_cards, self._num_rows = boards.root.num_cards, tree.num_rows
+        self._tree = _Tree(tree.actor, tree.first_edge, tree.edge_row, tree.edge_child, tree.row, tree.roots)
+        self._leaves = [
+            _Leaves(one.rows, one.num_showdown, one.node, one.column, one.showdown, one.payoff, one.fee)
+            for one in tree.leaves
+        ]
+        starts = ([len(board), len(board.holes), len(board.group)] for board in last)
+        hands, holes, groups = np.cumsum([[0, 0, 0], *starts], 0).T.copy()
+        kinds = ("up", "weight", "example", "holes", "canonical", "group")
+        self._flat = _Flat(hands, holes, groups, *(np.concatenate([getattr(b, kind) for b in last]) for kind in kinds))
+        children = [boards.children(board) for board in parents]
+        self._places = {
+            board.cards: (after[0].index, after[-1].index + 1) for board, after in zip(parents, children, strict=True)
+        }
+
+    def update(
+        self,
+        board: Board,
+        before: Floats,
+        tables: tuple[BoardTables, BoardTables],
+        player: int,
+        step: CFRStep,
+        on_board: OnBoard | None = None,
+    ) -> Doubles:
+        """Update a player's regrets and average strategies, the `tables`, on all boards after `board`.
+
+        Returns its values [1, X, U] at the leaves of the round of `board`, where both players have the reach `before`
+        [2, X, U]. `on_board(done, total)` is called after each piece of work if all boards come after one board.
+        """
+        first, last = self._places[board.cards]
+        pieces = list(pairwise([*range(first, last, _TOGETHER), last]))
+        before = np.ascontiguousarray(before)
+        regret, average = (table.values for table in tables)
+
+        def work(piece: tuple[int, int]) -> Doubles:
+            total = np.zeros((1, before.shape[1], len(board)))
+            update_boards(
+                piece, player, step, before, self._num_cards, self._num_rows, self._tree, self._leaves[player],
+                self._flat, regret, average, total,
+            )  # fmt: skip
+            return total
+
+        total = np.zeros((1, before.shape[1], len(board)))
+        for done, values in enumerate(self._workers.map(work, pieces) if self._workers else map(work, pieces), start=1):
+            total += values
+            if on_board and not self._several:
+                on_board(done, len(pieces))
+        return total
+
+
+@nb.njit(cache=True, nogil=True)
+def update_boards(
+    piece: tuple[int, int],
+    player: int,
+    step: CFRStep,
+    before: Floats,
+    num_cards: int,
+    num_rows: tuple[int, int],
+    tree: _Tree,
+    leaves: _Leaves,
+    flat: _Flat,
+    regrets: npt.NDArray[np.floating],
+    averages: npt.NDArray[np.floating],
+    total: Doubles,
+) -> None:
+    """Update a player on the boards `piece[0]` to `piece[1]` - 1 of a `LastRound`.
+
+    `regrets` and `averages` are the flat tables of the round. The player's values at the round roots are added to `total`
+    [1, X, U], by the canonical hands of the board before.
+    """
+    edges, nodes, roots, most = len(tree.edge_child), tree.row.shape[1], before.shape[1], 0
+    for b in range(piece[0], piece[1]):
+        most = max(most, flat.hands[b + 1] - flat.hands[b])
+    rows, others = num_rows[player], num_rows[1 - player]
+    memory = np.empty((edges + rows + others + nodes) * most, before.dtype)
+    work = np.empty((num_cards + 2 + 3 * most) * LEAF_BLOCK, before.dtype)
+    free = np.zeros((len(tree.actor), 1), np.bool_)
+    for b in range(piece[0], piece[1]):
+        first, last = flat.hands[b], flat.hands[b + 1]
+        hands, of_board, size = last - first, slice(flat.holes_from[b], flat.holes_from[b + 1]), num_cards + 2
+        strategy = memory[: edges * hands].reshape(edges, hands)
+        own = memory[edges * hands : (edges + rows) * hands].reshape(rows, hands)
+        other = memory[(edges + rows) * hands : (edges + rows + others) * hands].reshape(others, hands)
+        values = memory[(edges + rows + others) * hands : (edges + rows + others + nodes) * hands].reshape(nodes, hands)
+        regret = regrets[edges * first : edges * last].reshape(edges, hands)
+        average = averages[edges * first : edges * last].reshape(edges, hands)
+        up = flat.up[first:last]
+        for x in range(roots):
+            for u in range(hands):
+                own[x, u] = before[player, x, up[u]]
+                other[x, u] = before[1 - player, x, up[u]]
+        descend(
+            tree.actor, tree.first_edge, tree.edge_row, tree.row, player, regret, average, step.keep_average, strategy,
+            own, other, step.tremble,
+        )  # fmt: skip
+        leaf_values(
+            leaves.rows, leaves.num_showdown, leaves.node, leaves.column, leaves.showdown, leaves.payoff, leaves.fee,
+            other, flat.holes[of_board], flat.canonical[of_board], flat.group[flat.group_from[b] : flat.group_from[b + 1]],
+            flat.example[first:last], work[: (size + 3 * hands) * LEAF_BLOCK].reshape(size + 3 * hands, LEAF_BLOCK), values,
+        )  # fmt: skip
+        pull_values(tree.actor, tree.first_edge, tree.edge_child, player, free, strategy, values)
+        add_regrets(
+            tree.actor, tree.first_edge, tree.edge_child, player, step.keep_positive, step.keep_negative, step.least,
+            values, regret,
+        )  # fmt: skip
+        for x in range(roots):
+            at_root = values[tree.roots[x]]
+            for u in range(hands):
+                total[0, x, up[u]] += flat.weight[first + u] * at_root[u]
