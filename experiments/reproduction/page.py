@@ -15,7 +15,15 @@ from experiments.intervals import Interval, interval_of
 from experiments.pages import NOT_THERE, bullets, command, paragraphs, sections_of, table
 from experiments.reproduction.figures import study_picture, theorem_picture
 from experiments.reproduction.quick_game import game_lines
-from experiments.reproduction.results import ArmResult, Point, StudyResult, at_equal_nodes, at_iteration, final, read_study
+from experiments.reproduction.results import (
+    ArmResult,
+    Point,
+    StudyResult,
+    at_equal_nodes,
+    at_iteration,
+    final,
+    read_study,
+)
 from experiments.reproduction.verdicts import judge_statement
 from experiments.studies import LEAST_SEEDS, STUDIES, Budget, Published, StudyName, shared_config
 from experiments.theorem1.page import read_theorem, theorem_page
