@@ -13,6 +13,7 @@ import torch
 
 from command_line import deepcfr, problem
 from deepcfr.api import Agent, solve_spot
+from deepcfr.boards.boards import count_hands
 from deepcfr.boards.rounds import round_trees
 from deepcfr.core.errors import ConfigError, DeepCFRError
 from deepcfr.core.types import Infosets
@@ -492,17 +493,20 @@ def test_no_number_is_minus_zero() -> None:
     assert "-0.0" not in re.findall(r"-0\.0\b", json.dumps(found.facts()))
 
 
-def test_the_estimate_of_memory_covers_boards_and_tables() -> None:
-    which = spot("Qs 7h 2c 9d", "QQ,T8s,A5o", "77,AQs,JTs", "turn 75, river 75 150, raise 100", stacks=95)
+@pytest.mark.parametrize("board", ["Qs 7h 2c 9d", "Qs 7s 2h 2c", "Qs 7s 2s"])
+def test_the_estimate_of_memory_counts_the_hands_of_all_boards(board: str) -> None:
+    which = spot(board, "QQ,T8s,A5o", "77,AQs,JTs", "turn 75, river 75 150, raise 100", stacks=95)
     solver = SpotSolver(which, 1e9)
     rounds = round_trees(solver.game)
     inside = subgame(solver.game, rounds, solver._board, np.array([0]))
+    hands = [sum(map(len, kept)) for kept in inside.kept if kept]
+    assert count_hands(solver._board, solver.game.rules, merge=solver.game.suits == "canonical") == hands
     arrays = [[v for v in vars(board).values() if isinstance(v, np.ndarray)] for kept in inside.kept for board in kept]
     boards = sum(array.nbytes for board in arrays for array in board if len(array) < 1_326)
     tables = sum(
         8 * tree.num_edges * len(board) for tree, kept in zip(rounds, inside.kept, strict=True) for board in kept
     )
-    assert boards + tables <= solver.bytes < 3 * (boards + tables)
+    assert boards + tables <= solver.bytes < 1.5 * (boards + tables)
 
 
 def test_tables_in_16_bits_solve_what_does_not_fit_in_32() -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import comb
 
 import numpy as np
@@ -24,8 +24,8 @@ from deepcfr.core.errors import GameError
 from deepcfr.core.parallel import Mapping
 from deepcfr.core.rng import key
 from deepcfr.core.types import Cards, Ints
-from deepcfr.game.board_index import count_classes
-from deepcfr.game.cards import all_hands, extend_board, pack_cards
+from deepcfr.game.board_index import count_classes, hand_images
+from deepcfr.game.cards import all_hands, extend_board, pack_cards, suit_permutations
 from deepcfr.game.hands import board_strengths
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.rules import PokerRules
@@ -81,6 +81,36 @@ def count_boards(rules: PokerRules, *, merge: bool) -> list[int]:
         return rules.count_boards()
     dealt = (tuple(filter(None, rules.board_cards[: round_ + 1])) for round_ in range(rules.num_rounds))
     return [count_classes(rules.num_ranks, rules.num_suits, groups) for groups in dealt]
+
+
+def count_hands(board: Board, rules: PokerRules, *, merge: bool) -> list[int]:
+    """The canonical hands of `board`, and of all boards of each later round, without building them.
+
+    They are those that `Boards` from this root has: a set of hands is one up to the renamings of suits that do not change
+    the board, and by Burnside's lemma their number is the mean, over these renamings, of the hands that each one fixes.
+    """
+    ranks, suits = rules.num_ranks, rules.num_suits
+    renamings, images = suit_permutations(ranks, suits), hand_images(ranks, suits, rules.hole_cards)
+    if not merge:
+        renamings, images = renamings[:1], images[:1]
+    holes, live = all_hands(rules.num_cards, rules.hole_cards).astype(np.int64), board.canonical_of >= 0
+    fixed, of_hands = (images == np.arange(len(holes))).astype(np.float32), (1 << holes).sum(1)
+    counts, boards, groups = [len(board)], [board.cards], board.groups
+    for new in rules.board_cards[board.round + 1 :]:
+        boards = [
+            (*cards, *more)
+            for cards in boards
+            for more in extend_board(cards, groups, new, ranks, suits, merge=merge).cards.tolist()
+        ]
+        groups = (*groups, new) if new else groups
+        dealt = np.array(boards, np.uint8)
+        left = live & ((1 << dealt.astype(np.int64)).sum(1)[:, None] & of_hands == 0)  # [boards, hands]
+        same = np.ones((len(renamings), len(dealt)), np.bool_)
+        for start, end in pairwise(np.cumsum([0, *groups])):
+            part = np.sort(dealt[:, start:end], 1)
+            same &= (np.sort(renamings[:, part], -1) == part).all(-1)
+        counts.append(round(((fixed @ left.T.astype(np.float32) * same).sum(0) / same.sum(0)).sum()))
+    return counts
 
 
 _MOST_KEPT = 8e9  # bytes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from functools import cache, lru_cache
+from math import comb
 from typing import get_args
 
 import numpy as np
@@ -273,7 +274,12 @@ def searched_rounds(rules: PokerRules, settings: SearchConfig) -> tuple[int, ...
 
 def _table_bytes(game: PokerGame, rounds: list[RoundTree], first: int) -> Ints:
     """Bytes of the tables after each root of a round, [X]. Raises GameError if a subgame needs too much memory."""
-    kept, tables = subgame_bytes(game.rules, rounds, first)
+    rules, left = game.rules, game.rules.num_cards - sum(game.rules.board_cards[: first + 1])
+    boards, hands = 1, [comb(left, rules.hole_cards)]
+    for new in rules.board_cards[first + 1 :]:
+        boards, left = boards * comb(left, new), left - new
+        hands.append(boards * comb(left, rules.hole_cards))
+    kept, tables = subgame_bytes(rounds, first, hands)
     most = kept + int(tables.max())
     if most > _MOST_BYTES:
         raise GameError(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from deepcfr.boards.boards import Board, OnBoard, SampledBoards
+from deepcfr.boards.boards import Board, OnBoard, SampledBoards, count_hands
 from deepcfr.boards.kernels import ABSENT, TREMBLE, pair_weights
 from deepcfr.boards.rounds import RoundTree, round_trees
 from deepcfr.boards.sweep import BoardStrategy, RoundPass, Scratch
@@ -100,9 +100,10 @@ class SpotSolver:
         self._rounds = [
             tree.raked(spot.rake / 100, inf if spot.cap is None else spot.cap) for tree in round_trees(self.game)
         ]
-        hands = int(np.any(spot.ranges, axis=0).sum())
+        self._board = _board(spot, self.game)
+        hands = count_hands(self._board, self.game.rules, merge=self.game.suits == "canonical")
         for self.compact in (False, True):  # 16 bits take more time, so only what does not fit otherwise has them
-            kept, tables = subgame_bytes(self.game.rules, self._rounds, spot.round, hands, compact=self.compact)
+            kept, tables = subgame_bytes(self._rounds, spot.round, hands, compact=self.compact)
             self.bytes = kept + int(tables[0])
             if self.bytes <= most:
                 break
@@ -112,7 +113,6 @@ class SpotSolver:
                 "or begin on a later street."
             )
         self._threads = threads
-        self._board = _board(spot, self.game)
         rows = hand_rows(self._board.holes[self._board.example])
         self._reach = np.stack([weights[rows] for weights in spot.ranges])[:, None]  # [P, 1, U]
         if not (self._reach[0, 0] * (against(self._board, self._reach[1])[0] > 0)).any():

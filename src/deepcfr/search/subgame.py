@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import comb, inf
 from typing import Final, Literal
 
 import numpy as np
@@ -29,7 +28,6 @@ from deepcfr.boards.tables import BoardTables, Int16Table
 from deepcfr.core.parallel import Workers
 from deepcfr.core.types import Bools, Doubles, Floats, Ints
 from deepcfr.game.poker import PokerGame
-from deepcfr.game.rules import PokerRules
 from deepcfr.policy.tables import RangePolicy
 from deepcfr.solve.base import DISCOUNTED, Discounting
 from deepcfr.solve.vector_cfr import update
@@ -45,7 +43,7 @@ _TREMBLE = 1e-7  # the least probability of an action while learning
 # keeps the opponent from coming, and the exploitability of a river rose tenfold (after 512 iterations).
 _FADES = (8, 32)
 _RARE = 0.01  # most probability, times the number of actions, that counts as left over from early iterations
-_BYTES_OF_BOARD = 80  # upper bound, for every hand
+_BYTES_OF_BOARD = 120  # upper bound, for every hand; the last round's boards are stored twice
 _BYTES_OF_EDGE = 8  # a regret and a sum of strategies, for every hand; half of it in 16 bits
 _BYTES_OF_WORK = 64  # strategy, reach and up to four values in 64 bits, for every hand and edge
 
@@ -63,29 +61,21 @@ def subgame(game: PokerGame, rounds: list[RoundTree], board: Board, roots: Ints)
 
 
 def subgame_bytes(
-    rules: PokerRules, rounds: list[RoundTree], first: int, hands: int | None = None, *, compact: bool = False
+    rounds: list[RoundTree], first: int, hands: Sequence[int], *, compact: bool = False
 ) -> tuple[int, Ints]:
-    """Estimated bytes of the boards after one board of round `first`, and of the tables after each round root there,
-    [X].
+    """Bytes of the boards after one board of round `first`, and of the tables after each round root there, [X].
 
-    Boards are not merged, and have `hands` hands each, or all that are possible. Tables include the working memory of a
-    thread on a board; those of later rounds are in 16 bits if `compact`.
+    `hands` are the canonical hands of all boards of round `first` and of each later one, as `count_hands` has them. Tables
+    include the working memory of a thread on a board; those of later rounds are in 16 bits if `compact`.
     """
-    kept, boards = 0, 1
     owner = np.arange(len(rounds[first].roots))
     tables = np.zeros(len(owner), np.int64)
-    left = rules.num_cards - sum(rules.board_cards[: first + 1])
-    for round_ in range(first, rules.num_rounds):
-        tree, new = rounds[round_], rules.board_cards[round_] if round_ > first else 0
-        boards *= comb(left, new)
-        left -= new
-        held = min(hands or inf, comb(left, rules.hole_cards))
+    for tree, held in zip(rounds[first:], hands, strict=True):
         edges = np.bincount(owner[tree.root_of[tree.edge_node]], minlength=len(tables))
-        stored = _BYTES_OF_EDGE // 2 if compact and round_ > first else _BYTES_OF_EDGE
-        tables += int(held) * (stored * boards + _BYTES_OF_WORK) * edges
-        kept += boards * int(held) * _BYTES_OF_BOARD
+        stored = _BYTES_OF_EDGE // 2 if compact and tree is not rounds[first] else _BYTES_OF_EDGE
+        tables += (stored * held + _BYTES_OF_WORK * hands[0]) * edges
         owner = owner[tree.root_of[tree.round_leaves]]
-    return kept, tables
+    return sum(hands) * _BYTES_OF_BOARD, tables
 
 
 def values_at_root(
