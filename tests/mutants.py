@@ -27,6 +27,11 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = (
+    # Own hands
+    Mutant("a street begins with the ranges of the one before", "interop/own_hands.py",
+           "_condition(ranges[action.player], solution, decision, place)", "pass", "interop/test_own_hands.py"),
+    Mutant("stacks of a street as of the one before", "interop/own_hands.py",
+           "pot, stacks = pot + 2 * min(put), stacks - min(put)", "pot += 2 * min(put)", "interop/test_own_hands.py"),
     # Many boards in one kernel
     Mutant("only the first boards of the last round updated", "boards/last_round.py",
            "pieces = list(pairwise([*range(first, last, _TOGETHER), last]))",

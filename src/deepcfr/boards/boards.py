@@ -234,8 +234,12 @@ class Boards:
         rules = self.game.rules
         count = rules.board_cards[board.round + 1]
         found = extend_board(board.cards, board.groups, count, rules.num_ranks, rules.num_suits, merge=self.merge)
-        dealt = enumerate(zip(found.cards.tolist(), found.multiplicity.tolist(), strict=True), first_index)
-        return [self._board(board, tuple(new), index, copies) for index, (new, copies) in dealt]
+        boards: list[Board] = []
+        for new, copies in zip(found.cards.tolist(), found.multiplicity.tolist(), strict=True):
+            later = self._board(board, tuple(new), first_index + len(boards), copies)
+            if len(later):  # of few hands none may be left
+                boards.append(later)
+        return boards
 
     def _board(
         self,
@@ -277,7 +281,7 @@ class Boards:
             visible_cards=rows[example],
             size=size,
             up=up,
-            weight=copies * chance * share * (whole / len(order)),
+            weight=copies * chance * share * (whole / max(len(order), 1)),
             holes=holes,
             canonical=canonical,
             group=np.flatnonzero(np.diff(strength, prepend=-2, append=-2)),

@@ -61,8 +61,8 @@ class _Flat(NamedTuple):
 
 
 class CFRStep(NamedTuple):
-    """What an iteration does to sums: factors of positive and negative regrets and of averages, the least regret, and
-    the least probability of actions (`push_reach`)."""
+    """The numbers of an iteration: factors of positive and negative regrets and of averages, the least regret, and the
+    least probability of actions (`push_reach`)."""
 
     keep_positive: float
     keep_negative: float

@@ -50,6 +50,7 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "lbr": (player_records.LowerBound, measuring.lbr_command),
     "play": (player_records.Play, playing.play_command),
     "review": (player_records.ReviewHands, playing.review_command),
+    "hands": (player_records.OwnHands, playing.hands_command),
     "serve": (player_records.Serve, playing.serve_command),
     "api": (player_records.Api, playing.api_command),
     "acpc": (player_records.Acpc, playing.acpc_command),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from deepcfr.cli.output import open_console, print_json, progress_of, warn
+from deepcfr.cli.output import open_console, print_json, progress_of, text_of, warn
 from deepcfr.cli.player_records import Budget, Exploit, LowerBound, MatchUp, Rivals, SpotQuery, StrategyQuery
 from deepcfr.core.errors import ConfigError
 
@@ -138,21 +138,14 @@ def _range(text: str | None) -> str | None:
     """A range, which is in a file if it ends in .txt. Raises ConfigError for a file that is no text."""
     if not text or not text.lower().endswith(".txt"):
         return text
-    return _text_of(Path(text))
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"'{path}' is not a text in UTF-8.") from error
+    return text_of(Path(text))
 
 
 def _with_parameters(command: SpotQuery, path: Path) -> SpotQuery:
     """The command with the values of a parameter file of TexasSolver where it has the default ones."""
     from deepcfr.interop.texas_solver import read_parameters
 
-    values, default = read_parameters(_text_of(path)), SpotQuery()
+    values, default = read_parameters(text_of(path)), SpotQuery()
     if (dump := values.pop("dump", None)) and not command.out:
         warn(f"'{dump}' of '{path}' is not written: give --out for the solution.")
     return replace(

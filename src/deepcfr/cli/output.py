@@ -9,11 +9,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
 from typing import Any, TextIO, cast
 
 from rich.console import Console
 
-from deepcfr.core.errors import DeepCFRError
+from deepcfr.core.errors import ConfigError, DeepCFRError
 
 
 class StandardOutput:
@@ -96,3 +97,11 @@ def print_json(value: dict[str, Any]) -> None:
 def warn(message: str) -> None:
     """Print a sentence on standard error."""
     print(f"deepcfr: {message}", file=sys.stderr)
+
+
+def text_of(path: Path) -> str:
+    """The text of a file. Raises ConfigError if it is none."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"'{path}' is not a text in UTF-8.") from error

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from tyro.conf import Positional, arg
 
 from deepcfr.config import PolicyName, SearchConfig
-from deepcfr.defaults import SPOT_EXPLOITABILITY, SPOT_ITERATIONS, SPOT_SIZES
+from deepcfr.defaults import HANDS_SIZES, SPOT_EXPLOITABILITY, SPOT_ITERATIONS, SPOT_SIZES
 
 Address = Annotated[str, arg(metavar="HOST")]
 Boards = Annotated[int | Literal["all"] | None, arg(metavar="N|all")]
@@ -205,6 +205,26 @@ class ReviewHands:
     policy: PolicyName = "own"  # strategy of the run
     search: SearchConfig = field(default_factory=SearchConfig)
     json: bool = False  # print one JSON object
+
+
+@dataclass
+class OwnHands:
+    """Review one's own hands after the flop: solve every spot with one opponent, and list what each decision cost.
+
+    For example: deepcfr hands night.txt --out runs/night. The file is a text of PokerStars, or PHH, of no-limit hold'em for
+    two to ten players. Ranges before the flop are those of --ranges. deepcfr serve --spots runs/night/spots shows spots.
+    """
+
+    file: Positional[Path | None] = None  # the hands
+    hero: str | None = None  # the player to review (default: the one whose cards are known most often)
+    out: Path | None = None  # folder for the spots and the decisions; hands that are there are not solved again
+    ranges: Path | None = None  # a file of ranges by position, in the form of --write-ranges (default: those that ship)
+    write_ranges: Path | None = None  # write the ranges that ship into this file, to edit them, and do nothing else
+    sizes: str = HANDS_SIZES  # as for deepcfr spot; the sizes that were really bet are added to those of their street
+    exploitability: str = "1%"  # stop each spot there, in percent of its pot
+    iterations: int = 300  # and after so many iterations in any case
+    threads: int = 2  # number of CPU threads
+    json: bool = False  # print one JSON object; progress goes to standard error
 
 
 @dataclass

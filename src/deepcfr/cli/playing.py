@@ -6,8 +6,9 @@ import secrets
 
 from rich.console import Console
 
-from deepcfr.cli.output import open_console, print_json, progress_of, warn
-from deepcfr.cli.player_records import Acpc, Api, Host, Play, ReviewHands, Serve, SlumbotMatch
+from deepcfr.cli.output import open_console, print_json, progress_of, text_of, warn
+from deepcfr.cli.player_records import Acpc, Api, Host, OwnHands, Play, ReviewHands, Serve, SlumbotMatch
+from deepcfr.core.errors import ConfigError
 
 
 def play_command(command: Play) -> None:
@@ -48,6 +49,48 @@ def review_command(command: ReviewHands) -> None:
         problems = [{"number": number, "problem": problem} for number, problem in refused.items()]
         facts = {"agent": command.run, "game": rules.name, "unit": rules.unit}
         print_json(facts | {"hands": found, "refused": problems})
+
+
+def hands_command(command: OwnHands) -> None:
+    from dataclasses import asdict
+
+    from deepcfr.core.files import write_atomically
+    from deepcfr.interop.own_hands import (
+        SPOTS,
+        OwnHandReview,
+        most_seen,
+        preset_ranges,
+        read_own_hands,
+        read_ranges,
+    )
+
+    if command.write_ranges:
+        if command.write_ranges.exists():
+            raise ConfigError(f"'{command.write_ranges}' exists: choose another file.")
+        write_atomically(command.write_ranges, preset_ranges().encode())
+        return
+    if not command.file or not command.out:
+        raise ConfigError("Give a file of hands, and with --out a folder for their spots.")
+    hands, refused = read_own_hands(text_of(command.file))
+    ranges = read_ranges(text_of(command.ranges) if command.ranges else preset_ranges())
+    review = OwnHandReview(
+        command.out, ranges, command.sizes, command.exploitability, command.iterations, command.threads
+    )
+    hero, console = command.hero or most_seen(hands), open_console(command.json)
+    rows, others = review.all(hands, hero, lambda text: console.print(f"solving {text}"))
+    refused |= others
+    if command.json:
+        print_json({"hero": hero, "decisions": [asdict(row) for row in rows], "refused": refused})
+        return
+    for number, problem in refused.items():
+        warn(f"hand {number} is left out: {problem}")
+    for row in rows:
+        console.print(row.describe(), soft_wrap=True)
+    lost, hands_seen = sum(row.lost for row in rows), len({row.hand for row in rows})
+    console.print(
+        f"{hero}: {lost:.2f} big blinds lost in {len(rows)} decisions (hands: {hands_seen}), by solutions to "
+        f"{command.exploitability} of the pot. Look: deepcfr serve --spots {command.out / SPOTS}"
+    )
 
 
 def serve_command(command: Serve) -> None:

@@ -1,0 +1,160 @@
+"""Own hands are read as pokerkit replays them, and decisions cost what their spots say."""
+
+import json
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from pokerkit import Card, StandardHighHand
+
+from command_line import deepcfr, problem
+from deepcfr.core.errors import ConfigError
+from deepcfr.defaults import HANDS_SIZES
+from deepcfr.interop.own_hands import (
+    OwnAction,
+    OwnHand,
+    OwnHandReview,
+    most_seen,
+    preset_ranges,
+    read_own_hands,
+    read_ranges,
+)
+
+HAND = """\
+PokerStars Hand #{number}:  Hold'em No Limit ($0.50/$1.00 USD) - 2024/03/01 20:15:00 ET
+Table 'Example' 6-max Seat #3 is the button
+Seat 1: alice ($100 in chips)
+Seat 2: bob ($120.50 in chips)
+Seat 3: hero ($100 in chips)
+Seat 4: dave ($97.25 in chips)
+Seat 5: erin ($7.50 in chips)
+Seat 6: frank ($100 in chips)
+dave: posts small blind $0.50
+erin: posts big blind $1
+*** HOLE CARDS ***
+Dealt to hero [{cards}]
+frank: folds
+alice: folds
+bob: {bob}
+hero: raises $1.50 to $2.50
+dave: folds
+erin: calls $1.50
+{later}"""
+FLOP = "*** FLOP *** [Ks 7h 2c]\n"
+SHOVED = FLOP + "erin: bets $5 and is all-in\nhero: {answer}\n"
+#: three sets of hands whose equities are far apart
+RANGES = '[raise]\nBTN = "AhAd"\n[call]\nany = "KdKc"\n'
+
+
+def history(number: int = 1, cards: str = "Ah Ad", bob: str = "folds", later: str = "") -> str:
+    return HAND.format(number=number, cards=cards, bob=bob, later=later)
+
+
+def reviewer(folder: Path, ranges: str = RANGES, sizes: str = HANDS_SIZES) -> OwnHandReview:
+    return OwnHandReview(folder, read_ranges(ranges), sizes, "0.01%", 400, 1)
+
+
+def equity(hole: str, other: str, board: str) -> float:
+    """By dealing every turn and river, with pokerkit's order of hands."""
+    shown = [*Card.parse(hole + other + board)]
+    deck = [card for card in Card.parse("".join(r + s for r in "23456789TJQKA" for s in "cdhs")) if card not in shown]
+    won = 0.0
+    runouts = list(combinations(deck, 2))
+    for runout in runouts:
+        cards = [*Card.parse(board), *runout]
+        mine, theirs = (StandardHighHand.from_game(Card.parse(two), cards) for two in (hole, other))
+        won += 1.0 if mine > theirs else 0.5 if mine == theirs else 0.0
+    return won / len(runouts)
+
+
+def test_a_hand_has_the_flop_that_the_text_has() -> None:
+    later = FLOP + "erin: checks\nhero: bets $2\nerin: folds\n"
+    (hand,), left = read_own_hands(history(later=later))
+    assert left == {}
+    assert (hand.names, hand.positions, hand.roles) == (("hero", "erin"), ("BTN", "BB"), ("raise", "call"))
+    assert (hand.pot, hand.stacks, hand.board, hand.holes) == (5.5, 5.0, "Ks 7h 2c", ("AhAd", ""))
+    assert [(a.player, a.kind, a.to) for a in hand.streets[0]] == [(1, "cc", 0.0), (0, "cbr", 2.0), (1, "f", 0.0)]
+    assert most_seen([hand]) == "hero"
+
+
+def test_hands_without_a_flop_of_two_players_are_left_out_with_a_reason() -> None:
+    three = history(2, bob="calls $1", later="bob: calls $1.50\n" + FLOP + "erin: checks\nbob: checks\nhero: checks\n")
+    before = history(3).replace("erin: calls $1.50", "erin: folds")
+    ante = history(4, later=FLOP).replace("dave: posts", "alice: the player posts the ante $0.10\ndave: posts")
+    hands, left = read_own_hands("\n\n\n".join([three, before, ante, history(5, later=SHOVED.format(answer="folds"))]))
+    assert [hand.number for hand in hands] == ["5"]
+    assert left == {
+        "2": "3 players see the flop.",
+        "3": "The hand ends before the flop.",
+        "4": "Hands with antes are not read.",
+    }
+
+
+def test_an_answer_to_an_all_in_costs_what_the_equity_says(tmp_path: Path) -> None:
+    (hand,), _ = read_own_hands(history(later=SHOVED.format(answer="calls $5")))
+    rows, left = reviewer(tmp_path).all([hand], "hero", lambda _: None)
+    assert left == {}
+    (row,) = rows
+    called = equity("AhAd", "KdKc", "Ks7h2c") * 15.5 - 5
+    assert row.values["fold"] == 0
+    assert row.values["call"] == pytest.approx(called, abs=1e-3)
+    assert (row.best, row.action) == ("fold", "call")
+    assert row.lost == pytest.approx(-called, abs=1e-3)
+
+
+def from_turn(hand: OwnHand, board: str, *streets: tuple[OwnAction, ...]) -> OwnHand:
+    """A hand of which nothing before the turn is reviewed, whose spots are small."""
+    return replace(hand, board=board, streets=((), *streets))
+
+
+def test_ranges_of_a_street_are_those_that_took_the_actions_before(tmp_path: Path) -> None:
+    ranges = '[raise]\nBTN = "AhAd"\n[call]\nany = "KdKc,9d8d"\n'
+    (hand,), _ = read_own_hands(history(later=SHOVED.format(answer="folds")))
+    turn = OwnAction(1, "cc", 0.0), OwnAction(0, "cbr", 4.0), OwnAction(1, "cc", 0.0)
+    river = OwnAction(1, "cc", 0.0), OwnAction(0, "cc", 0.0)
+    rows = reviewer(tmp_path, ranges).review(from_turn(hand, "Ks 7h 2c 4s 3s", turn, river), "hero", lambda _: None)
+    assert [(row.street, row.line, row.action) for row in rows] == [
+        ("turn", "check", "bet 4"),
+        ("river", "check", "check"),
+    ]
+    spots = [json.loads((tmp_path / "spots" / f"1-{street}.json").read_text()) for street in ("turn", "river")]
+    after = next(d for d in spots[0]["decisions"] if d["line"] == "check, bet 4")
+    call = list(after["frequencies"]).index("call")
+    assert after["hands"]["9d8d"][call] < 0.01 < after["hands"]["KdKc"][call]  # no pair and no draw does not call
+    assert [spot["big_blind"] for spot in spots] == ["KdKc,9d8d", "KdKc"]
+    assert [(spot["pot"], spot["stacks"]) for spot in spots] == [(5.5, 5.0), (13.5, 1.0)]
+
+
+def test_what_was_solved_is_not_solved_again_unless_something_changed(tmp_path: Path) -> None:
+    (hand,), _ = read_own_hands(history(later=SHOVED.format(answer="folds")))
+    river = from_turn(hand, "Ks 7h 2c 4s 3s", (), (OwnAction(1, "cbr", 5.0), OwnAction(0, "f", 0.0)))
+    solved: list[str] = []
+    first = reviewer(tmp_path).review(river, "hero", solved.append)
+    assert reviewer(tmp_path).review(river, "hero", solved.append) == first
+    assert solved == ["hand 1, river"]
+    reviewer(tmp_path, RANGES.replace("KdKc", "7d7c")).review(river, "hero", solved.append)
+    assert solved == ["hand 1, river"] * 2
+
+
+def test_the_ranges_that_ship_have_every_role() -> None:
+    ranges = read_ranges(preset_ranges())
+    assert set(ranges) == {"raise", "call", "3-bet", "call 3-bet", "4-bet", "call 4-bet", "limp", "check"}
+    assert all("any" in part and all(weights.any() for weights in part.values()) for part in ranges.values())
+    with pytest.raises(ConfigError, match="'shove' is no role"):
+        read_ranges('[shove]\nany = "AA"\n')
+
+
+def test_the_command_reviews_hands_and_writes_its_ranges(tmp_path: Path) -> None:
+    night, ranges = tmp_path / "night.txt", tmp_path / "ranges.toml"
+    night.write_text(history(later=SHOVED.format(answer="folds")))
+    assert deepcfr("hands", "--write-ranges", ranges).status == 0
+    assert ranges.read_text() == preset_ranges()
+    assert "exists" in problem(deepcfr("hands", "--write-ranges", ranges))
+    ranges.write_text(RANGES)
+    options = ("--out", tmp_path / "out", "--ranges", ranges, "--threads", 1)
+    found = json.loads(deepcfr("hands", night, *options, "--json").out)
+    assert (found["hero"], [row["action"] for row in found["decisions"]]) == ("hero", ["fold"])
+    said = deepcfr("hands", night, *options).out
+    assert f"{found['decisions'][0]['lost']:.2f}  hand 1, flop Ks 7h 2c, BTN with AhAd after all-in: fold" in said
+    assert "Give a file of hands" in problem(deepcfr("hands", night))
