@@ -32,6 +32,10 @@ MUTANTS = (
            "_condition(ranges[action.player], solution, decision, place)", "pass", "interop/test_own_hands.py"),
     Mutant("stacks of a street as of the one before", "interop/own_hands.py",
            "pot, stacks = pot + 2 * min(put), stacks - min(put)", "pot += 2 * min(put)", "interop/test_own_hands.py"),
+    # Drill
+    Mutant("the drill's other player acts by the range's frequencies", "web/drill.py",
+           "shares = np.array(decision.hands[hands[decision.player]])",
+           "shares = np.array(list(decision.frequencies.values()))", "web/test_drill.py"),
     # Many boards in one kernel
     Mutant("only the first boards of the last round updated", "boards/last_round.py",
            "pieces = list(pairwise([*range(first, last, _TOGETHER), last]))",

@@ -242,6 +242,21 @@ def test_a_spot_is_painted_solved_walked_and_locked(visit: Visit) -> None:
     here.wait_for()
 
 
+def test_a_drill_is_played_by_keyboard(visit: Visit) -> None:
+    page = visit("/spots/turn/drill?seat=big+blind", viewport={"width": 390, "height": 800})
+    for hands in (1, 2):
+        page.locator(".button kbd").first.wait_for()
+        while page.locator("[data-key='1']").count():
+            page.keyboard.press("1")
+            page.locator("[data-key=n]").wait_for()
+            if page.get_by_text("Go on").count():
+                page.keyboard.press("n")
+                page.locator("[data-key='1']").wait_for()
+        page.get_by_text(f"lost in {hands} hand").wait_for()
+        page.keyboard.press("n")
+        page.locator("[data-key='1']").wait_for()
+
+
 def test_a_mistake_in_the_form_is_shown_at_its_field(visit: Visit) -> None:
     page = visit("/spots", mistakes=True)
     page.locator("#dealer").fill("AA,QQQ")
@@ -278,7 +293,7 @@ PAGES = {
     "preflop": "/strategy/fhp?betting=r", "flop": f"/strategy/fhp?{FLOP}&cell=AKs", "board": "/strategy/fhp?betting=rc",
     "compared": "/strategy/leduc?betting=c&with=even&cell=K", "runs": "/runs", "run": "/runs/leduc",
     "matches": "/matches", "spots": "/spots", "spot": "/spots/turn?line=check&cell=AKs",
-    "two spots": "/spots/turn?with=wide&cell=QQ",
+    "two spots": "/spots/turn?with=wide&cell=QQ", "drill": "/spots/turn/drill",
 }  # fmt: skip
 
 

@@ -215,6 +215,25 @@ class SpotDecision(BaseModel):
         return self
 
 
+class DrillStep(BaseModel):
+    """A step of a drill on a spot; amounts are in the unit of its pot."""
+
+    deal: int
+    seat: Seat
+    cards: Hand
+    line: str = Field(description="the actions before the decision, or all actions of the street")
+    pot: float | None = None
+    to_call: float | None = None
+    actions: Annotated[list[str], Field(description="empty if the street is over")] = []
+    chosen: str = ""
+    losses: Annotated[
+        dict[str, float], Field(description="the best value less that of each action, once one is chosen")
+    ] = {}
+    played: Annotated[
+        dict[str, float], Field(description="the solution's probabilities with these cards, likewise")
+    ] = {}
+
+
 class SpotFacts(BaseModel):
     """A solved spot, the file of `deepcfr spot --out`; amounts are in the unit of its pot."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from itertools import zip_longest
 from math import inf, nan
 from typing import Annotated, Any
@@ -22,6 +23,7 @@ from deepcfr.search.spot_ranges import HOLDEM, hand_rows, is_holdem, kind_texts,
 from deepcfr.search.spot_sizes import amount_text
 from deepcfr.search.spot_solver import SpotSolver, memory_for_spots
 from deepcfr.web import schema
+from deepcfr.web.drill import add_drill
 from deepcfr.web.play import PROBLEMS, Form
 from deepcfr.web.ranges import grid_labels
 from deepcfr.web.site import NamedRun, RequestError, Site, render, shorten
@@ -60,6 +62,7 @@ def router(site: Site) -> APIRouter:
     routes = APIRouter()
     _add_pages(routes, site)
     _add_api(routes, site.spots, site)
+    add_drill(routes, partial(solved, site.spots))
     return routes
 
 
