@@ -44,17 +44,21 @@ def test_hands_are_dealt_as_the_ranges_meet(facts: SpotFacts) -> None:
 
 
 def test_the_other_player_replies_as_often_as_the_solution_does_with_its_hand(facts: SpotFacts) -> None:
-    bets, expected = 0, 0.0
     first = facts.decisions[0]
     assert first.player == "big blind"
+    place, checks, chances = list(first.frequencies).index("check"), Counter[str](), dict[str, list[float]]()
     for deal in range(400):
         here = reply(facts, deal, "dealer", "")
         assert reply(facts, deal, "dealer", "") == here
         assert not isinstance(here, str)
         assert here.player == "dealer"
-        bets += here.line != "check"
-        expected += 1 - first.hands[deal_hands(facts, deal)[1]][list(first.frequencies).index("check")]
-    assert abs(bets - expected) < 4 * 10
+        hand = deal_hands(facts, deal)[1]
+        checks[hand[0]] += here.line == "check"
+        chances.setdefault(hand[0], []).append(first.hands[hand][place])
+    assert len(chances) == 2
+    for kind, each in chances.items():
+        spread = 4 * sum(chance * (1 - chance) for chance in each) ** 0.5
+        assert abs(checks[kind] - sum(each)) <= spread, kind
 
 
 def test_losses_are_the_best_value_less_that_of_each_action(facts: SpotFacts) -> None:
