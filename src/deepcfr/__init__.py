@@ -9,7 +9,18 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from deepcfr.api import Agent, Ranges, Training, environment, exploitability, load, match, solve_spot, train
+    from deepcfr.api import (
+        Agent,
+        Ranges,
+        Training,
+        environment,
+        exploitability,
+        load,
+        match,
+        solve_spot,
+        solve_spots,
+        train,
+    )
     from deepcfr.config import RunConfig, load_config
     from deepcfr.core.errors import CheckpointError, ConfigError, DeepCFRError, GameError, TrainingError
     from deepcfr.game.base import Game, check_game
@@ -29,6 +40,7 @@ _HOME = {
     "load": "api",
     "match": "api",
     "solve_spot": "api",
+    "solve_spots": "api",
     "train": "api",
     "RunConfig": "config",
     "load_config": "config",
@@ -73,6 +85,7 @@ __all__ = [
     "load_rules",
     "match",
     "solve_spot",
+    "solve_spots",
     "train",
 ]
 __version__ = "0.3.0"
