@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,7 +16,7 @@ from playwright.sync_api import Browser, Page
 
 from chromium import needs_a_folder, needs_chromium, take_picture
 from command_line import deepcfr
-from deepcfr.api import solve_spot
+from deepcfr.api import solve_spot, solve_spots
 from deepcfr.policy.base import UniformPolicy
 from deepcfr.policy.query import query
 from deepcfr.web.app import build_app, warm_up
@@ -92,6 +93,30 @@ def visit(browser: Browser, base: str) -> Iterator[Visit]:
     for context in contexts:
         context.close()
     assert wrong == []
+
+
+def test_the_table_of_many_spots_sorts_by_a_press(browser: Browser, tmp_path: Path) -> None:
+    """Numbers by their value, texts by their letters; the line of means stays where it is. Nothing bars anybody."""
+    spots: dict[str, Any] = {"pot": 10, "stacks": 10, "dealer": "AA,QQ,JJ", "big_blind": "KK,77", "sizes": "river 50"}
+    boards = ["Qs 7h 2c 9d 4s", "Ah Kd Qc 7s 2s", "Ts 9s 8s 2c 2d"]
+    found = solve_spots(spots | {"boards": boards, "exploitability": 1}, tmp_path)
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto((tmp_path / "report.html").as_uri())
+    column, head = list(found.columns()).index("EV of dealer"), page.get_by_role("button", name="EV of dealer")
+    values = sorted(spot.shares("values")["dealer"] for spot in found.spots)
+    for press, expected in ((head.click, values[::-1]), (lambda: head.press("Enter"), values)):
+        press()
+        shown = page.locator(f"table.sortable tbody td:nth-child({column + 1})").all_inner_texts()
+        assert [float(text) for text in shown] == pytest.approx(expected, abs=1e-2)
+    page.get_by_role("button", name="board").click()
+    assert page.locator("table.sortable tbody td:nth-child(2)").all_inner_texts() == sorted(boards, reverse=True)
+    assert page.locator("table.sortable tfoot td").first.inner_text() == "mean"
+    for width, scheme in ((360, "dark"), (1280, "light")):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert [one["id"] for one in Axe().run(page).response["violations"] if one["impact"] in SERIOUS] == []
+    page.close()
 
 
 def finish(page: Page, press: Callable[[str], None]) -> int:

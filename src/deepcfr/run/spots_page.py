@@ -11,7 +11,8 @@ from deepcfr.run.page import cells, table, value_text, whole_page
 from deepcfr.run.spot_table import FIRST, SpotTable, action_title, cell_text
 from deepcfr.search.spot import NAMES
 
-_WIDTH, _HEIGHT, _GAP = 1000.0, 160.0, 0.15  # of a picture in its own units; the part of a bar that is empty beside it
+_WIDTH, _HEIGHT = 1000.0, 160.0  # of a picture in its own units
+_GAP, _MOST_GAP = 0.2, 3.0  # beside a bar: as a part of its width, and in units
 _SCRIPT = "sort.js"
 
 
@@ -55,13 +56,13 @@ def _bar_parts(spots: SpotTable, line: str, actions: Sequence[str], order: Seque
     left = 0.0
     for row in order:
         spot, width = spots.spots[row], _WIDTH * float(spots.chances[row])
-        shares, top = spot.frequencies(line), 0.0
+        shares, top, gap = spot.frequencies(line), 0.0, min(_GAP * width, _MOST_GAP)
         text = f"{spot.name}: {', '.join(f'{action} {share:.1%}' for action, share in shares.items())}"
         parts = []
         for look, action in enumerate(actions):
             height = _HEIGHT * shares.get(action, 0.0)
             parts.append(
-                f'<rect class="part {series(look)}" x="{left:.2f}" y="{top:.2f}" width="{width * (1 - _GAP):.2f}" '
+                f'<rect class="part {series(look)}" x="{left:.2f}" y="{top:.2f}" width="{width - gap:.2f}" '
                 f'height="{height:.2f}"/>'
             )
             top += height
