@@ -21,6 +21,7 @@ from deepcfr.run import spots as module
 from deepcfr.run.spot_table import SolvedSpot, SpotTable
 from deepcfr.run.spots import SpotFolder, SpotJob, read_jobs, solve_jobs
 from deepcfr.search.spot import parse_board
+from deepcfr.search.spot_solver import SpotSolver
 
 SPOT: dict[str, Any] = {
     "pot": 10, "stacks": 20, "dealer": "AA,QQ:0.5", "big_blind": "KK,77,4s3s", "sizes": "river 50 100",
@@ -114,13 +115,20 @@ def test_spots_are_solved_as_single_ones_and_a_folder_goes_on(tmp_path: Path, mo
 
 
 def test_what_stops_before_its_goal_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stopped(self: Any, *_: Any) -> None:  # noqa: ARG001
-        raise KeyboardInterrupt
+    """The solver keeps what it has at Ctrl-C."""
+    real, begun = SpotSolver._percent, []
+
+    def stopped(self: SpotSolver, *values: Any) -> float:
+        begun.append(self)
+        if len(begun) == 1:
+            raise KeyboardInterrupt
+        return real(self, *values)
 
     jobs = read_jobs(SPOT | {"boards": BOARDS[:1], "exploitability": 0.001}, say=quiet)
-    monkeypatch.setattr("deepcfr.search.spot_solver.SpotSolver._percent", stopped)
+    monkeypatch.setattr(SpotSolver, "_percent", stopped)
     with pytest.raises(KeyboardInterrupt):
         solve_jobs(jobs, SpotFolder(tmp_path))
+    assert len(begun) == 2
     assert not list((tmp_path / "solved").iterdir())
 
 
