@@ -271,7 +271,7 @@ MUTANTS = (
            'origin.partition("://")[2] != headers.get("host")',
            'origin.partition("://")[2].partition(":")[0] != headers.get("host", "").partition(":")[0]',
            "web/test_app.py -k page_of_this_host"),
-    Mutant("shares of a lock are in the order of the file", "search/spot_solver.py",
+    Mutant("shares of a lock are in the order of the file", "search/spot_locks.py",
            "[shares[action] for action in actions]", "[*shares.values()]", "search/test_spot_values.py -k any_order"),
     Mutant("regrets of the gadget are not discounted", "search/subgame.py",
            "        self._regret *= np.where(self._regret > 0, positive, negative)\n        self._regret += np.stack",

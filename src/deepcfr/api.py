@@ -44,7 +44,9 @@ from deepcfr.run.costs import cost_notes
 from deepcfr.run.players import load_players
 from deepcfr.run.spot_table import SpotTable
 from deepcfr.run.spots import SpotFolder, read_jobs, solve_jobs
-from deepcfr.search.spot import Solution, Spot
+from deepcfr.search.spot import Spot
+from deepcfr.search.spot_file import read_solution
+from deepcfr.search.spot_solution import Solution
 from deepcfr.search.spot_solver import OnIteration, SpotSolver, check_limits, memory_for_spots
 from deepcfr.solve.base import Record, Solver
 
@@ -307,6 +309,16 @@ def solve_spot(
     for note in spot.notes:
         warnings.warn(note, stacklevel=2)
     return SpotSolver(spot, memory_for_spots(), threads, locks).solve(exploitability, iterations, on_progress)
+
+
+def load_spot(path: str | Path, threads: int = 1) -> Solution:
+    """Open a solved spot that `deepcfr spot --out NAME.npz` wrote, or `write_solution` of `deepcfr.search.spot_file`.
+
+    It has all streets; `threads` compute what is asked of later ones. Raises CheckpointError for another file.
+    """
+    if not isinstance(path, str | Path):
+        raise ConfigError(f"A file of a solved spot must be a path, but is {path!r}.")
+    return read_solution(Path(path), threads)
 
 
 def solve_spots(

@@ -17,8 +17,8 @@ from fastapi.testclient import TestClient
 
 from deepcfr.api import solve_spot
 from deepcfr.core.errors import ConfigError
-from deepcfr.search.spot import Solution
 from deepcfr.search.spot_sizes import amount_text
+from deepcfr.search.spot_solution import Solution
 from deepcfr.web.app import build_app
 from deepcfr.web.schema import SpotFacts
 from deepcfr.web.site import open_site

@@ -102,6 +102,7 @@ def spot_command(command: SpotQuery) -> None:
     from deepcfr.core.files import require_writable, write_atomically
     from deepcfr.run.players import check_search, load_players
     from deepcfr.search.spot import SPOT_TEXTS, Spot
+    from deepcfr.search.spot_file import COMPACT, write_solution
 
     policy = None
     if command.from_:
@@ -128,7 +129,10 @@ def spot_command(command: SpotQuery) -> None:
     else:
         console.print(solution.describe())
     if command.out:  # last, so that a disk that is full does not lose what was found
-        write_atomically(command.out, json.dumps(solution.facts()).encode())
+        if command.out.suffix == COMPACT:
+            write_solution(command.out, solution)
+        else:
+            write_atomically(command.out, json.dumps(solution.facts()).encode())
         console.print(f"Wrote {command.out}.")
 
 

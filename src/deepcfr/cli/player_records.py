@@ -98,7 +98,9 @@ class SpotQuery:
     #: of all hands or the probabilities of each; the rest is solved
     lock: Path | None = None
     from_file: Path | None = None  # a parameter file of TexasSolver, whose values hold for options that are not given
-    out: Path | None = None  # a file for the whole solution as JSON: every decision on the board, every hand
+    #: a file for the solution: NAME.json has every decision on the board with every hand; NAME.npz has all streets, in a
+    #: compact form
+    out: Path | None = None
     threads: int = 2  # number of CPU threads
     json: bool = False  # print one JSON object; progress goes to standard error
 
