@@ -111,8 +111,22 @@ class SpotTree:
 
     def _decided_later(self, street: Street, x: int) -> bool:
         """Whether a round leaf leads to a decision; nobody has one after both are all-in."""
+        if street.board.round + 1 == len(self.solver.rounds):
+            return False
         later = self.solver.rounds[street.board.round + 1]
         return bool(later.roots[street.leaves[x]] < len(later.nodes))
+
+    def _end(self, path: Path) -> int:
+        """The place in `Street.reach` of the actions at the end of a path. Raises ConfigError if no card is dealt there."""
+        *before, actions = path
+        if self.street(tuple(before)).board.round + 1 == len(self.solver.rounds):
+            raise ConfigError("No card is dealt after the river.")
+        x = self.ends(tuple(before)).get(actions)
+        if x is None:
+            raise ConfigError(
+                f"No decision comes after {actions!r} and a card: no street ends there, or both are all-in."
+            )
+        return x
 
     def street(self, path: Path) -> Street:
         """The street after the actions and cards of a path. Raises ConfigError if there is none."""
@@ -124,14 +138,7 @@ class SpotTree:
         return self._streets[path]
 
     def _solved(self, path: Path) -> Street:
-        before, (actions, card) = self.street(path[:-2]), path[-2:]
-        if before.board.round + 1 == len(self.solver.rounds):
-            raise ConfigError("No card is dealt after the river.")
-        x = self.ends(path[:-2]).get(actions)
-        if x is None:
-            raise ConfigError(
-                f"No decision comes after {actions!r} and a card: no street ends there, or both are all-in."
-            )
+        before, card, x = self.street(path[:-2]), path[-1], self._end(path[:-1])
         new = parse_card(HOLDEM, card)
         if new in before.board.cards:
             raise ConfigError(f"The card {card} is on the board.")
@@ -161,7 +168,7 @@ class SpotTree:
         if street.decisions[0].range_values is None:
             raise ConfigError(f"No two hands of the ranges come to '{line_of(path)}'.")
         chips = float(self.solver.game.tree.chips[street.tree.root_nodes[0], 0])
-        reach = self.street(path[:-2]).reach[:, self.ends(path[:-2])[path[-2]], street.board.up]
+        reach = self.street(path[:-2]).reach[:, self._end(path[:-1]), street.board.up]
         shares = (reach / reach.max(1, keepdims=True))[:, street.board.canonical]
         ranges = np.zeros((len(PLAYERS), len(whole.ranges[0])))
         ranges[:, hand_rows(street.board.holes)] = np.where(shares < _LEAST, 0, shares)
@@ -190,6 +197,7 @@ class SpotTree:
         path, actions = read_path(line)
         if path[-1:] != (ANY,):
             raise ConfigError(f"A line of all next cards has {ANY} for the last card, as in 'check, check / {ANY}'.")
+        self._end(path[:-1])
         cards, found, player = [], dict[str, NextCard](), 0
         board = self.street(path[:-2]).board
         for card in range(HOLDEM.num_cards):
