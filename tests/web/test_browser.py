@@ -43,6 +43,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Site:
     for name, big_blind in (("turn", "22-TT,A2s-AJs,K9s+,QTs+,JTs,T9s,98s,AJo,KQo"), ("wide", "22+,A2s+,K2s+,A8o+")):
         found = solve_spot("Qs 7h 2c 9d", "turn 75, river 75", big_blind=big_blind, **spot)
         runs.spots._spots[name] = SpotFacts.model_validate(found.facts())
+        runs.spots._keep_streets(name, found)
     warm_up(runs)
     return runs
 
@@ -216,6 +217,27 @@ def parts(address: str) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in urlsplit(address).query.split("&"))
 
 
+def test_a_spot_is_walked_from_its_turn_to_its_river_and_back(visit: Visit) -> None:
+    page = visit("/spots/turn")
+    way = page.get_by_role("navigation", name="Betting")
+    for place in (0, 1):
+        way.get_by_role("link", name="check").nth(place).click()
+    page.get_by_role("heading", name="Choose the next card").wait_for()
+    assert page.locator(".runouts a").count() == 48
+    heart = page.locator(".runouts a", has=page.get_by_role("img", name="6 of hearts"))
+    shares = [float(share) for share in re.findall(r"([\d.]+)%", heart.get_attribute("title") or "")]
+    heart.click()
+    page.locator(".browse").wait_for()
+    assert page.locator("h1 .pip").count() == 5
+    for share in page.locator(".browse .legend").first.get_by_role("listitem").all_inner_texts():
+        assert any(abs(float(re.findall(r"[\d.]+", share)[-1]) - each) < 0.6 for each in shares), share
+    way.get_by_role("link", name="bet 4.5").last.click()
+    page.locator("p", has_text="to call").wait_for()
+    assert page.locator(".lock").count() == 0
+    way.get_by_role("link", name="Choose other cards").click()
+    page.get_by_role("heading", name="Choose the next card").wait_for()
+
+
 def test_a_spot_is_painted_solved_walked_and_locked(visit: Visit) -> None:
     page = visit("/spots", mistakes=True)
     page.locator("#dealer").fill("")
@@ -303,12 +325,13 @@ PAGES = {
     "preflop": "/strategy/fhp?betting=r", "flop": f"/strategy/fhp?{FLOP}&cell=AKs", "board": "/strategy/fhp?betting=rc",
     "compared": "/strategy/leduc?betting=c&with=even&cell=K", "runs": "/runs", "run": "/runs/leduc",
     "matches": "/matches", "spots": "/spots", "spot": "/spots/turn?line=check&cell=AKs",
-    "two spots": "/spots/turn?with=wide&cell=QQ",
+    "two spots": "/spots/turn?with=wide&cell=QQ", "next card": "/spots/turn?line=check, check / *",
+    "river": "/spots/turn?line=check, check / 4s / check&cell=AKs",
 }  # fmt: skip
 
 
 # Each looks as others do: two of bets and decisions, and the two of which the other is a half.
-LIKE_OTHERS = ("table", "preflop", "two spots")
+LIKE_OTHERS = ("table", "preflop", "two spots", "river")
 
 
 @pytest.mark.parametrize(
