@@ -35,7 +35,7 @@ from small_runs import TINY, contents
 
 COMMANDS = (
     "games", "runs", "train", "solve", "abstract", "resume", "exploitability", "strategy", "match", "play", "export",
-    "report", "error-budget", "tournament", "lbr", "acpc", "dealer", "models", "serve", "spot",
+    "report", "error-budget", "tournament", "lbr", "acpc", "dealer", "models", "serve", "spot", "spots",
     "api", "slumbot", "review", "hands",
 )  # fmt: skip
 OUT = ["--out", "runs/r"]

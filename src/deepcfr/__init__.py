@@ -9,7 +9,19 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from deepcfr.api import Agent, Ranges, Training, environment, exploitability, load, match, solve_spot, train
+    from deepcfr.api import (
+        Agent,
+        Ranges,
+        Training,
+        environment,
+        exploitability,
+        load,
+        load_spot,
+        match,
+        solve_spot,
+        solve_spots,
+        train,
+    )
     from deepcfr.config import RunConfig, load_config
     from deepcfr.core.errors import CheckpointError, ConfigError, DeepCFRError, GameError, TrainingError
     from deepcfr.game.base import Game, check_game
@@ -27,8 +39,10 @@ _HOME = {
     "environment": "api",
     "exploitability": "api",
     "load": "api",
+    "load_spot": "api",
     "match": "api",
     "solve_spot": "api",
+    "solve_spots": "api",
     "train": "api",
     "RunConfig": "config",
     "load_config": "config",
@@ -71,8 +85,10 @@ __all__ = [
     "load_config",
     "load_game",
     "load_rules",
+    "load_spot",
     "match",
     "solve_spot",
+    "solve_spots",
     "train",
 ]
 __version__ = "0.3.0"

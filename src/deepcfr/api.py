@@ -9,7 +9,7 @@ from __future__ import annotations
 import reprlib
 import tomllib
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from numbers import Integral, Real
@@ -42,7 +42,11 @@ from deepcfr.policy.query import hand_strategy, poker_state, query, reach_after,
 from deepcfr.run.build import build_solver, make_game
 from deepcfr.run.costs import cost_notes
 from deepcfr.run.players import load_players
-from deepcfr.search.spot import Solution, Spot
+from deepcfr.run.spot_table import SpotTable
+from deepcfr.run.spots import SpotFolder, read_jobs, solve_jobs
+from deepcfr.search.spot import Spot
+from deepcfr.search.spot_file import read_solution
+from deepcfr.search.spot_solution import Solution
 from deepcfr.search.spot_solver import OnIteration, SpotSolver, check_limits, memory_for_spots
 from deepcfr.solve.base import Record, Solver
 
@@ -305,6 +309,38 @@ def solve_spot(
     for note in spot.notes:
         warnings.warn(note, stacklevel=2)
     return SpotSolver(spot, memory_for_spots(), threads, locks).solve(exploitability, iterations, on_progress)
+
+
+def load_spot(path: str | Path, threads: int = 1) -> Solution:
+    """Open a solved spot that `deepcfr spot --out NAME.npz` wrote, or `write_solution` of `deepcfr.search.spot_file`.
+
+    It has all streets; `threads` compute what is asked of later ones. Raises CheckpointError for another file.
+    """
+    if not isinstance(path, str | Path):
+        raise ConfigError(f"A file of a solved spot must be a path, but is {path!r}.")
+    return read_solution(Path(path), threads)
+
+
+def solve_spots(
+    spots: str | Path | Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    folder: str | Path | None = None,
+    *,
+    processes: int = 1,
+    threads: int = 1,
+    on_solved: Callable[[int, int], object] | None = None,
+) -> SpotTable:
+    """Solve many spots, as `deepcfr spots` does: those of a file, or of a dictionary with the contents of one.
+
+    `solve_spots({"flops": 25, "pot": 6, "stacks": 97, "dealer": "22+,A2s+", "big_blind": "55+,KQo"}, "runs/flops")` solves
+    25 flops that stand for all. With a `folder` the results are kept there, and what it has is not solved again.
+    `processes` other than 1 need a main module that can be imported; `on_solved(done, total)` is told how many spots are
+    solved. Warns of what is solved otherwise than given. Raises ConfigError for mistakes, GameError if a spot needs more
+    than its share of half of the memory that is free, and CheckpointError for files that are damaged or cannot be written.
+    """
+    contents = Path(spots) if isinstance(spots, str) else spots
+    jobs = read_jobs(contents, say=partial(warnings.warn, stacklevel=4))
+    kept = SpotFolder(None if folder is None else Path(folder))
+    return solve_jobs(jobs, kept, processes=processes, threads=threads, on_solved=on_solved)
 
 
 def _policy_of(agent: Agent | Policy) -> Policy:

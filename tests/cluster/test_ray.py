@@ -17,6 +17,7 @@ from deepcfr.core.errors import ClusterError, ConfigError
 from deepcfr.core.files import read_json
 from deepcfr.defaults import LOCAL_CLUSTER
 from deepcfr.run.folder import RunFolder
+from deepcfr.run.spots import SpotFolder, read_jobs, solve_jobs
 from deepcfr.run.train import train
 
 ray = pytest.importorskip("ray")
@@ -241,6 +242,17 @@ def test_what_cannot_be_joined_is_refused_in_a_sentence(monkeypatch: pytest.Monk
     monkeypatch.setattr(ray_cluster, "require_cluster", lambda *_: None)
     monkeypatch.setattr(ray, "init", lambda *_, **__: time.sleep(5))
     refused(own, "could not be joined within 1 seconds?: this machine has to be a node")
+
+
+def test_spots_are_solved_by_workers_as_by_this_process() -> None:
+    given = {"pot": 10, "stacks": 20, "dealer": "AA,QQ", "big_blind": "KK,77", "sizes": "river 50", "exploitability": 1}
+    jobs = read_jobs(given | {"boards": ["Qs 7h 2c 9d 4s", "Ah Kd Qc 7s 2s", "Ts 9s 8s 2c 2d"]}, say=pytest.fail)
+    here, there = (
+        solve_jobs(jobs, SpotFolder(None), cluster=cluster) for cluster in (None, RayCluster(LOCAL_CLUSTER, 2))
+    )
+    assert [spot.name for spot in there.spots] == [job.name for job in jobs]
+    for one, other in zip(here.spots, there.spots, strict=True):
+        assert one.solution | {"seconds": 0} == other.solution | {"seconds": 0}
 
 
 # The rest has clusters of its own

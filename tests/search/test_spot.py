@@ -26,8 +26,9 @@ from deepcfr.game.rules import PRESETS
 from deepcfr.policy.base import Policy
 from deepcfr.policy.query import query
 from deepcfr.policy.styles import scripted_policy
-from deepcfr.search.spot import Sizes, Solution, Spot, parse_board
+from deepcfr.search.spot import Sizes, Spot, parse_board
 from deepcfr.search.spot_ranges import HOLDEM, hand_rows, is_holdem, parse_range, range_text, ranges_after
+from deepcfr.search.spot_solution import Solution
 from deepcfr.search.spot_solver import SpotSolver, goal_of
 from deepcfr.search.subgame import SubgameSolver, subgame
 from leaning import Leaning
@@ -498,9 +499,9 @@ def test_the_estimate_of_memory_counts_the_hands_of_all_boards(board: str) -> No
     which = spot(board, "QQ,T8s,A5o", "77,AQs,JTs", "turn 75, river 75 150, raise 100", stacks=95)
     solver = SpotSolver(which, 1e9)
     rounds = round_trees(solver.game)
-    inside = subgame(solver.game, rounds, solver._board, np.array([0]))
+    inside = subgame(solver.game, rounds, solver.board, np.array([0]))
     hands = [sum(map(len, kept)) for kept in inside.kept if kept]
-    assert count_hands(solver._board, solver.game.rules, merge=solver.game.suits == "canonical") == hands
+    assert count_hands(solver.board, solver.game.rules, merge=solver.game.suits == "canonical") == hands
     arrays = [[v for v in vars(board).values() if isinstance(v, np.ndarray)] for kept in inside.kept for board in kept]
     boards = sum(array.nbytes for board in arrays for array in board if len(array) < 1_326)
     tables = sum(
@@ -516,10 +517,10 @@ def test_tables_in_16_bits_solve_what_does_not_fit_in_32() -> None:
     assert (whole.compact, small.compact) == (False, True)
     assert small.bytes < 0.99 * whole.bytes
     assert ["16 bits" in solver.describe() for solver in (small, whole)] == [True, False]
-    inside = subgame(small.game, round_trees(small.game), small._board, np.array([0]))
+    inside = subgame(small.game, round_trees(small.game), small.board, np.array([0]))
     large, compact = (
         sum(array.nbytes for tables in solver._tables for table in tables for array in table.arrays().values())
-        for solver in (SubgameSolver(inside, small._reach, compact=flag) for flag in (False, True))
+        for solver in (SubgameSolver(inside, small.reach, compact=flag) for flag in (False, True))
     )
     assert 0.5 < compact / large < 0.6
     one, other = whole.solve(0.25, 500), small.solve(0.25, 500)

@@ -8,8 +8,9 @@ from deepcfr.api import solve_spot
 from deepcfr.core.errors import ConfigError
 from deepcfr.game.cards import card_text
 from deepcfr.search import spot_solver
-from deepcfr.search.spot import NAMES, Solution, SolvedDecision
+from deepcfr.search.spot import NAMES
 from deepcfr.search.spot_ranges import HOLDEM, hand_names, hand_rows
+from deepcfr.search.spot_solution import Solution, SolvedDecision
 
 ROYAL = "As Ks Qs Js Ts"
 LIMIT = 1e-30  # a probability that stands for the limit of 0

@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,7 +16,7 @@ from playwright.sync_api import Browser, Page
 
 from chromium import needs_a_folder, needs_chromium, take_picture
 from command_line import deepcfr
-from deepcfr.api import solve_spot
+from deepcfr.api import solve_spot, solve_spots
 from deepcfr.policy.base import UniformPolicy
 from deepcfr.policy.query import query
 from deepcfr.web.app import build_app, warm_up
@@ -42,6 +43,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Site:
     for name, big_blind in (("turn", "22-TT,A2s-AJs,K9s+,QTs+,JTs,T9s,98s,AJo,KQo"), ("wide", "22+,A2s+,K2s+,A8o+")):
         found = solve_spot("Qs 7h 2c 9d", "turn 75, river 75", big_blind=big_blind, **spot)
         runs.spots._spots[name] = SpotFacts.model_validate(found.facts())
+        runs.spots._keep_streets(name, found)
     warm_up(runs)
     return runs
 
@@ -92,6 +94,30 @@ def visit(browser: Browser, base: str) -> Iterator[Visit]:
     for context in contexts:
         context.close()
     assert wrong == []
+
+
+def test_the_table_of_many_spots_sorts_by_a_press(browser: Browser, tmp_path: Path) -> None:
+    """Numbers by their value, texts by their letters; the line of means stays where it is. Nothing bars anybody."""
+    spots: dict[str, Any] = {"pot": 10, "stacks": 10, "dealer": "AA,QQ,JJ", "big_blind": "KK,77", "sizes": "river 50"}
+    boards = ["Qs 7h 2c 9d 4s", "Ah Kd Qc 7s 2s", "Ts 9s 8s 2c 2d"]
+    found = solve_spots(spots | {"boards": boards, "exploitability": 1}, tmp_path)
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto((tmp_path / "report.html").as_uri())
+    column, head = list(found.columns()).index("EV of dealer"), page.get_by_role("button", name="EV of dealer")
+    values = sorted(spot.shares("values")["dealer"] for spot in found.spots)
+    for press, expected in ((head.click, values[::-1]), (lambda: head.press("Enter"), values)):
+        press()
+        shown = page.locator(f"table.sortable tbody td:nth-child({column + 1})").all_inner_texts()
+        assert [float(text) for text in shown] == pytest.approx(expected, abs=1e-2)
+    page.get_by_role("button", name="board").click()
+    assert page.locator("table.sortable tbody td:nth-child(2)").all_inner_texts() == sorted(boards, reverse=True)
+    assert page.locator("table.sortable tfoot td").first.inner_text() == "mean"
+    for width, scheme in ((360, "dark"), (1280, "light")):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert [one["id"] for one in Axe().run(page).response["violations"] if one["impact"] in SERIOUS] == []
+    page.close()
 
 
 def finish(page: Page, press: Callable[[str], None]) -> int:
@@ -189,6 +215,27 @@ def test_the_way_to_a_flop_and_the_board_that_is_picked(visit: Visit, shown: Sit
 def parts(address: str) -> dict[str, str]:
     """The named parts of an address."""
     return dict(pair.split("=", 1) for pair in urlsplit(address).query.split("&"))
+
+
+def test_a_spot_is_walked_from_its_turn_to_its_river_and_back(visit: Visit) -> None:
+    page = visit("/spots/turn")
+    way = page.get_by_role("navigation", name="Betting")
+    for place in (0, 1):
+        way.get_by_role("link", name="check").nth(place).click()
+    page.get_by_role("heading", name="Choose the next card").wait_for()
+    assert page.locator(".runouts a").count() == 48
+    heart = page.locator(".runouts a", has=page.get_by_role("img", name="6 of hearts"))
+    shares = [float(share) for share in re.findall(r"([\d.]+)%", heart.get_attribute("title") or "")]
+    heart.click()
+    page.locator(".browse").wait_for()
+    assert page.locator("h1 .pip").count() == 5
+    for share in page.locator(".browse .legend").first.get_by_role("listitem").all_inner_texts():
+        assert any(abs(float(re.findall(r"[\d.]+", share)[-1]) - each) < 0.6 for each in shares), share
+    way.get_by_role("link", name="bet 4.5").last.click()
+    page.locator("p", has_text="to call").wait_for()
+    assert page.locator(".lock").count() == 0
+    way.get_by_role("link", name="Choose other cards").click()
+    page.get_by_role("heading", name="Choose the next card").wait_for()
 
 
 def test_a_spot_is_painted_solved_walked_and_locked(visit: Visit) -> None:
@@ -293,12 +340,13 @@ PAGES = {
     "preflop": "/strategy/fhp?betting=r", "flop": f"/strategy/fhp?{FLOP}&cell=AKs", "board": "/strategy/fhp?betting=rc",
     "compared": "/strategy/leduc?betting=c&with=even&cell=K", "runs": "/runs", "run": "/runs/leduc",
     "matches": "/matches", "spots": "/spots", "spot": "/spots/turn?line=check&cell=AKs",
-    "two spots": "/spots/turn?with=wide&cell=QQ", "drill": "/spots/turn/drill",
+    "two spots": "/spots/turn?with=wide&cell=QQ", "next card": "/spots/turn?line=check, check / *",
+    "river": "/spots/turn?line=check, check / 4s / check&cell=AKs", "drill": "/spots/turn/drill",
 }  # fmt: skip
 
 
 # Each looks as others do: two of bets and decisions, and the two of which the other is a half.
-LIKE_OTHERS = ("table", "preflop", "two spots")
+LIKE_OTHERS = ("table", "preflop", "two spots", "river")
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,9 @@ from fastapi.testclient import TestClient
 
 from deepcfr.api import solve_spot
 from deepcfr.core.errors import ConfigError
-from deepcfr.search.spot import Solution
+from deepcfr.search.spot_file import write_solution
 from deepcfr.search.spot_sizes import amount_text
+from deepcfr.search.spot_solution import Solution
 from deepcfr.web.app import build_app
 from deepcfr.web.schema import SpotFacts
 from deepcfr.web.site import open_site
@@ -532,3 +533,91 @@ def test_the_time_that_is_left_is_estimated_by_the_square_of_the_iterations(monk
     for done, most, left in ((10, 1_000, 5), (15, 1_000, 5 / 3), (15, 18, 1)):
         job = SolveJob(Slow(), "small", 0.05, most, done=done, now=0.2, measured=10, began=100.0)  # type: ignore[arg-type]
         assert (job.state("a").seconds, job.state("a").seconds_left) == (5, pytest.approx(left))
+
+
+TURN = {
+    "board": "Qs 7h 2c 9d", "pot": 10, "stacks": 40, "dealer": "QQ,T8s,K9s", "big_blind": "77,AQs,K9s",
+    "sizes": "turn 50, river 75", "exploitability": 2, "name": "turn",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def streets(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Solution]:
+    """A folder with a solved turn and all its rivers, and the same solution in memory."""
+    folder = tmp_path_factory.mktemp("streets")
+    found = solve_spot(**{name: value for name, value in TURN.items() if name != "name"})
+    write_solution(folder / "turn.npz", found)
+    return folder, found
+
+
+def test_every_street_of_a_spot_is_walked_on_the_page_and_in_json(streets: tuple[Path, Solution]) -> None:
+    folder, found = streets
+    somebody = visitor(folder)
+    page = somebody.get("/spots/turn", params={"line": "bet 5"}).text
+    choose = "/spots/turn?line=bet+5%2C+call+%2F+%2A"
+    assert f'href="{choose}"' in page
+    grid = somebody.get(choose).text
+    cards = re.findall(r'<td><a href="([^"]+)"[^>]* title="([^"]+)"', grid)
+    assert len(cards) == 48
+    address, said = next(each for each in cards if "4s" in each[0])
+    first = found.decision("bet 5, call / 4s")
+    assert said == ", ".join(f"{action} {share:.1%}" for action, share in first.frequencies().items())
+    river = somebody.get(address).text
+    assert first.range_values is not None
+    assert f'<td class="number">{first.range_values[1]:.3f}</td>' in river
+    for action in first.actions:
+        assert f"{action}</a>" in river or f"{action}</span>" in river
+    assert 'aria-label="Choose other cards than 4 of spades "' in river
+    line = {"line": "bet 5, call / 4s / check"}
+    facts = somebody.get("/api/spots/turn/street", params=line).json()
+    assert (facts["board"], facts["pot"], facts["stacks"]) == ("Qs 7h 2c 9d 4s", 20, 35)
+    second = found.decision(line["line"])
+    told = next(each for each in facts["decisions"] if each["line"] == "check")
+    assert told["frequencies"] == pytest.approx(second.frequencies(), abs=1e-3)
+    rows = list(csv.DictReader(io.StringIO(somebody.get("/api/spots/turn/decision.csv", params=line).text)))
+    assert {row["hand"] for row in rows} == set(told["hands"])
+    report = somebody.get("/api/spots/turn/runouts", params={"line": "check, check / * / check"}).json()
+    assert (report["player"], len(report["cards"])) == ("dealer", 48)
+    alone = found.decision("check, check / Kd / check")
+    assert report["cards"]["Kd"]["frequencies"] == pytest.approx(alone.frequencies(), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "line, status",
+    [("check / 4s", 404), ("check, check / Qs", 404), ("check, check / 4s / fold", 404), ("check, check / xx", 404),
+     ("check / *", 404), ("check, check / 4s / check, check / *", 404)],
+)  # fmt: skip
+def test_streets_that_are_not_there_are_refused(streets: tuple[Path, Solution], line: str, status: int) -> None:
+    somebody = visitor(streets[0])
+    for path in ("/spots/turn", "/api/spots/turn/street", "/api/spots/turn/runouts", "/api/spots/turn/decision.csv"):
+        answer = somebody.get(path, params={"line": line})
+        if "fold" not in line or "street" not in path:
+            assert answer.status_code == status, path
+
+
+def test_a_server_keeps_all_streets_of_what_it_solves(tmp_path: Path) -> None:
+    """In its folder, or until it ends; renaming and deleting takes both files."""
+    for folder in (tmp_path, None):
+        somebody = visitor(folder)
+        assert solve(somebody, {name: str(value) for name, value in TURN.items()})["name"] == "turn"
+        line = {"line": "check, check / 4s"}
+        before = somebody.get("/api/spots/turn/street", params=line).json()
+        assert somebody.post("/api/spots/turn/rename", json={"name": "other"}).json()["name"] == "other"
+        assert somebody.get("/api/spots/other/street", params=line).json() == before
+        if folder:
+            assert {path.name for path in folder.iterdir()} == {"other.json", "other.npz"}
+            assert visitor(folder).get("/api/spots/other/street", params=line).json() == before
+            (folder / "other.json").write_text(
+                (folder / "other.json").read_text().replace('"iterations":', '"iterations":1')
+            )
+            answer = visitor(folder).get("/api/spots/other/street", params=line)
+            assert (answer.status_code, "of another solution" in answer.text) == (409, True)
+        assert somebody.delete("/api/spots/other").status_code == 204
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_spot_without_its_streets_says_so(somebody: TestClient) -> None:
+    assert "%2A" not in somebody.get("/spots/polar").text
+    answer = somebody.get("/api/spots/polar/street", params={"line": "check, check / 4s"})
+    assert answer.status_code == 404
+    assert "There are no later streets of 'polar' here" in answer.json()["error"]

@@ -45,6 +45,7 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "error-budget": (player_records.Budget, measuring.error_budget_command),
     "strategy": (player_records.StrategyQuery, measuring.strategy_command),
     "spot": (player_records.SpotQuery, measuring.spot_command),
+    "spots": (player_records.ManySpots, measuring.spots_command),
     "match": (player_records.MatchUp, measuring.match_command),
     "tournament": (player_records.Rivals, measuring.tournament_command),
     "lbr": (player_records.LowerBound, measuring.lbr_command),

@@ -33,6 +33,7 @@ MAIN_OPTIONS: Mapping[str, tuple[str, ...]] = {
         "settings.evaluation.every", "settings.runtime.threads",
     ),
     "spot": ("board", "pot", "stacks", "dealer", "big_blind", "sizes", "exploitability", "out", "threads", "json"),
+    "spots": ("file", "out", "flops", "list", "processes", "json"),
     "match": ("boards", "hands", "seed", "policy", "threads", "json"),
     "tournament": ("styles", "against_first", "boards", "hands", "seed", "policy", "threads", "json"),
     "lbr": ("boards", "rounds", "hands", "seed", "policy", "threads", "json"),

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 
 from deepcfr.cli.output import open_console, print_json, progress_of, text_of, warn
-from deepcfr.cli.player_records import Budget, Exploit, LowerBound, MatchUp, Rivals, SpotQuery, StrategyQuery
+from deepcfr.cli.player_records import Budget, Exploit, LowerBound, ManySpots, MatchUp, Rivals, SpotQuery, StrategyQuery
+from deepcfr.cli.running import cluster_of
 from deepcfr.core.errors import ConfigError
-
-if TYPE_CHECKING:
-    pass
 
 
 def exploitability_command(command: Exploit) -> None:
@@ -104,6 +102,7 @@ def spot_command(command: SpotQuery) -> None:
     from deepcfr.core.files import require_writable, write_atomically
     from deepcfr.run.players import check_search, load_players
     from deepcfr.search.spot import SPOT_TEXTS, Spot
+    from deepcfr.search.spot_file import COMPACT, write_solution
 
     policy = None
     if command.from_:
@@ -130,8 +129,57 @@ def spot_command(command: SpotQuery) -> None:
     else:
         console.print(solution.describe())
     if command.out:  # last, so that a disk that is full does not lose what was found
-        write_atomically(command.out, json.dumps(solution.facts()).encode())
+        if command.out.suffix == COMPACT:
+            write_solution(command.out, solution)
+        else:
+            write_atomically(command.out, json.dumps(solution.facts()).encode())
         console.print(f"Wrote {command.out}.")
+
+
+def spots_command(command: ManySpots) -> None:
+    from deepcfr.run.spot_table import listed, show_spots
+    from deepcfr.run.spots import REPORT, TABLE, SpotFolder, read_jobs, solve_jobs
+    from deepcfr.search.flops import flop_subset
+
+    cluster = cluster_of(command.ray, command.workers)
+    if command.file is None:
+        if not command.list or command.flops is None:
+            raise ConfigError("Give a file of spots; without one, --list and --flops print a subset of the flops.")
+        subset = flop_subset(command.flops)
+        print(listed(zip(subset.texts(), subset.texts(), subset.weights.tolist(), strict=True)), end="")
+        return
+    jobs = read_jobs(command.file, command.flops, warn)
+    if command.list:
+        print(listed((job.name, job.values["board"], job.weight) for job in jobs), end="")
+        return
+    if command.out is None:
+        raise ConfigError("Give --out, a folder for the solved spots; the same command goes on where it was stopped.")
+    console, solved = open_console(command.json), 0
+    try:
+        with progress_of("spots", console) as update:
+
+            def on_solved(done: int, total: int) -> None:
+                nonlocal solved
+                solved = done
+                update(done, total)
+
+            table = solve_jobs(
+                jobs,
+                SpotFolder(command.out),
+                processes=command.processes,
+                threads=command.threads,
+                cluster=cluster,
+                whole=command.solutions,
+                on_solved=on_solved,
+            )
+    except KeyboardInterrupt:
+        warn(f"{solved:,} of {len(jobs):,} spots are solved; the same command goes on with the others.")
+        raise
+    if command.json:
+        print_json(table.facts())
+    else:
+        show_spots(table, console)
+        console.print(f"Wrote {command.out / TABLE} and {command.out / REPORT}.")
 
 
 def _range(text: str | None) -> str | None:

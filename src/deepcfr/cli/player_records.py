@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
+from deepcfr.cli.records import Cluster
 from deepcfr.config import PolicyName, SearchConfig
 from deepcfr.defaults import HANDS_SIZES, SPOT_EXPLOITABILITY, SPOT_ITERATIONS, SPOT_SIZES
 
@@ -97,8 +98,32 @@ class SpotQuery:
     #: of all hands or the probabilities of each; the rest is solved
     lock: Path | None = None
     from_file: Path | None = None  # a parameter file of TexasSolver, whose values hold for options that are not given
-    out: Path | None = None  # a file for the whole solution as JSON: every decision on the board, every hand
+    #: a file for the solution: NAME.json has every decision on the board with every hand; NAME.npz has all streets, in a
+    #: compact form
+    out: Path | None = None
     threads: int = 2  # number of CPU threads
+    json: bool = False  # print one JSON object; progress goes to standard error
+
+
+@dataclass
+class ManySpots:
+    """Solve many spots of hold'em, such as all flops or a weighted subset of them, and write a table of all.
+
+    Values, equities and frequencies of first actions of every spot, and their means over all deals, are in table.csv and
+    report.html of the folder. The same command goes on where one was stopped. docs/spots.md says what is in FILE.
+    """
+
+    file: Positional[Path | None] = None  # a TOML or CSV file: ranges, pot, stacks, sizes, and boards or flops
+    out: Annotated[Path | None, arg(metavar="FOLDER")] = None  # the folder of the solved spots
+    #: solve the spots of FILE on so many flops, which keep the frequencies of kinds of flops: 25, 49, 95 or any number up
+    #: to 1,755, all that differ by more than a renaming of suits
+    flops: int | None = None
+    list: bool = False  # print the boards with their weights as CSV and solve nothing; without FILE those of --flops
+    solutions: bool = False  # also keep whole solutions, as deepcfr spot --out writes them, in FOLDER/solutions
+    processes: int = 2  # spots that are solved at the same time on this machine
+    threads: int = 1  # number of CPU threads of each
+    ray: Cluster = None  # solve on the Ray cluster at HOST:PORT; without a value, on a new local one
+    workers: int | None = None  # processes of the cluster (default: 2)
     json: bool = False  # print one JSON object; progress goes to standard error
 
 

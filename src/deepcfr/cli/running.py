@@ -58,7 +58,7 @@ def runs_command(command: Runs) -> None:
 
 
 def train_command(command: Train) -> None:
-    config, cluster = command.run_config(), _cluster(command)
+    config, cluster = command.run_config(), cluster_of(command.ray, command.workers)
     _note_game(command)
     _start(config, command.out, command.json, cluster)
 
@@ -71,17 +71,17 @@ def _note_game(command: Train | Solve) -> None:
             warn(f"{command.config} has settings for {game}; they are used for {command.game}.")
 
 
-def _cluster(command: Train | Resume) -> RayCluster | None:
-    """The cluster for the command's traversals; None: they run in this process."""
-    if command.ray is None:
-        if command.workers is not None:
+def cluster_of(ray: str | None, workers: int | None) -> RayCluster | None:
+    """The cluster that --ray and --workers ask for; None: the work is done by this machine."""
+    if ray is None:
+        if workers is not None:
             raise ConfigError("--workers is for runs on a Ray cluster: also give --ray.")
         return None
     try:
         from deepcfr.cluster.ray_cluster import RayCluster
     except ImportError as error:
         raise ClusterError("--ray needs Ray, which is not installed: pip install 'deepcfr[ray]'.") from error
-    return RayCluster(command.ray, DEFAULT_WORKERS if command.workers is None else command.workers)
+    return RayCluster(ray, DEFAULT_WORKERS if workers is None else workers)
 
 
 def solve_command(command: Solve) -> None:
@@ -138,7 +138,7 @@ def resume_command(command: Resume) -> None:
     from deepcfr.run.listing import restart
     from deepcfr.run.record import checkpoint_folders
 
-    run, cluster = RunFolder.open(command.run), _cluster(command)
+    run, cluster = RunFolder.open(command.run), cluster_of(command.ray, command.workers)
     if not checkpoint_folders(run.path):
         raise CheckpointError(
             f"'{run.path}' has no checkpoint to go on from: begin again with '{restart(run.path, run.config)}'."

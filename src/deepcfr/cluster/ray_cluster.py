@@ -7,13 +7,15 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterable, Iterator
 from threading import Thread
+from typing import Any
 
 import ray
 from ray._private import ray_constants
 from ray.exceptions import RaySystemError
 
-from deepcfr.cluster.ray_workers import RayTraversals
+from deepcfr.cluster.ray_workers import RayTraversals, RayWorkers
 from deepcfr.config import RunConfig
 from deepcfr.core.errors import ClusterError, ConfigError
 from deepcfr.defaults import LOCAL_CLUSTER
@@ -35,6 +37,15 @@ class RayCluster:
         """Start workers that run the traversals of a run of Deep CFR."""
         self.connect()
         return RayTraversals(source, config, self.workers)
+
+    def map(self, make: Callable[[], Callable[..., Any]], pieces: Iterable[Any]) -> Iterator[Any]:
+        """The results of pieces of work in their order, by workers that each `make` a function; they end with it."""
+        self.connect()
+        workers = RayWorkers(make, self.workers)
+        try:
+            yield from workers.map(pieces)
+        finally:
+            workers.close()
 
     def connect(self) -> None:
         """Join the cluster, or start one here, and check that it has a free core for each worker. Raises ClusterError."""

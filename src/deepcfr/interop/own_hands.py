@@ -27,9 +27,10 @@ from deepcfr.core.errors import ConfigError, DeepCFRError
 from deepcfr.core.files import write_atomically
 from deepcfr.core.types import Doubles
 from deepcfr.interop.hand_history import fields_of
-from deepcfr.search.spot import Solution, SolvedDecision, Spot, parse_board
+from deepcfr.search.spot import Spot, parse_board
 from deepcfr.search.spot_ranges import hand_names, hand_rows, parse_range
 from deepcfr.search.spot_sizes import BIG_BLIND, DEALER, STREETS, Size, Sizes
+from deepcfr.search.spot_solution import Solution, SolvedDecision
 from deepcfr.search.spot_solver import SpotSolver, check_limits, memory_for_spots
 
 PRESET = "ranges.toml"  # the ranges that ship

@@ -61,16 +61,16 @@ def _heads(runs: Sequence[RunData]) -> str:
     if len(runs) == 1:
         return f'<div data-live="figures">{_state(runs[0])}{_tiles(runs[0])}</div>'
     rows = "".join(_head_row(index, run) for index, run in enumerate(runs))
-    head = _cells("th", ("run", "what it is", "state", "seed"))
-    head += _cells("th", ("iterations", "nodes touched", "time", f"NashConv, {runs[0].unit}", "best"), "number")
-    return f'<div class="panel" data-live="figures">{_table("Runs", head, rows)}</div>'
+    head = cells("th", ("run", "what it is", "state", "seed"))
+    head += cells("th", ("iterations", "nodes touched", "time", f"NashConv, {runs[0].unit}", "best"), "number")
+    return f'<div class="panel" data-live="figures">{table("Runs", head, rows)}</div>'
 
 
 def _head_row(index: int, run: RunData) -> str:
-    cells = f'<th scope="row">{letter(index)} {escape(run.name)}</th>'
-    cells += _cells("td", (run.method, "finished" if run.finished else "not finished", str(run.config.seed)))
+    row = f'<th scope="row">{letter(index)} {escape(run.name)}</th>'
+    row += cells("td", (run.method, "finished" if run.finished else "not finished", str(run.config.seed)))
     figures = (run.progress, _nodes(run), _time(run), value_text(run.nash_conv), _best(run))
-    return f"<tr>{cells}{_cells('td', figures, 'number')}</tr>"
+    return f"<tr>{row}{cells('td', figures, 'number')}</tr>"
 
 
 def _state(run: RunData) -> str:
@@ -145,7 +145,7 @@ def _evaluations(runs: Sequence[RunData]) -> str:
     several = len(runs) > 1
     names = ("iteration", "seconds", "nodes touched", f"NashConv, {unit}", "exploitability",
              "best response of player 0", "of player 1", "value to player 0", "evaluation, s")  # fmt: skip
-    head = ("<th>run</th>" if several else "") + _cells("th", names, "number") + "<th>policy</th>"
+    head = ("<th>run</th>" if several else "") + cells("th", names, "number") + "<th>policy</th>"
     rows = "".join(
         f"<tr>{f'<td>{escape(run.name)}</td>' if several else ''}{_evaluation(line)}</tr>"
         for run in runs
@@ -155,8 +155,8 @@ def _evaluations(runs: Sequence[RunData]) -> str:
         f"<p>NashConv is exact: what both players gain by best responses to the average strategy, in {unit}; "
         "exploitability is half of it. Time includes evaluations.</p>"
     )
-    table = _table("Exact evaluations", head, rows) if rows else "<p>There is none yet.</p>"
-    return _details("Exact evaluations", said + table, True)
+    shown = table("Exact evaluations", head, rows) if rows else "<p>There is none yet.</p>"
+    return _details("Exact evaluations", said + shown, True)
 
 
 def _evaluation(line: dict[str, Any]) -> str:
@@ -172,8 +172,8 @@ def _evaluation(line: dict[str, Any]) -> str:
     seconds, nodes = number(line, "seconds"), number(line, "total_nodes_touched")
     spent = "–" if seconds is None else f"{seconds:,.1f}"
     touched = "–" if nodes is None else f"{nodes:,.0f}"
-    cells = _cells("td", (f"{line['iteration']:,}", spent, touched, *map(value_text, values)), "number")
-    return cells + _cells("td", (str(found.get("policy", "–")),))
+    row = cells("td", (f"{line['iteration']:,}", spent, touched, *map(value_text, values)), "number")
+    return row + cells("td", (str(found.get("policy", "–")),))
 
 
 def _numbers(runs: Sequence[RunData]) -> str:
@@ -192,17 +192,15 @@ def _number_table(run: RunData, named: bool) -> str:
         for label, pick in measure.parts
         if any(pick(line) is not None for line in chosen)
     ]
-    head = _cells("th", ("iteration", "seconds", *(name for name, _ in columns)), "number")
+    head = cells("th", ("iteration", "seconds", *(name for name, _ in columns)), "number")
     rows = "".join(
         "<tr>"
-        + _cells("td", (f"{line['iteration']:,}", value_text(number(line, "seconds"))), "number")
-        + _cells("td", (value_text(pick(line)) for _, pick in columns), "number")
+        + cells("td", (f"{line['iteration']:,}", value_text(number(line, "seconds"))), "number")
+        + cells("td", (value_text(pick(line)) for _, pick in columns), "number")
         + "</tr>"
         for line in chosen
     )
-    return (f"<p><strong>{escape(run.name)}</strong></p>" if named else "") + _table(
-        f"Curves of {run.name}", head, rows
-    )
+    return (f"<p><strong>{escape(run.name)}</strong></p>" if named else "") + table(f"Curves of {run.name}", head, rows)
 
 
 def default_settings(run: RunData) -> dict[str, Any]:
@@ -225,16 +223,16 @@ def _settings(runs: Sequence[RunData]) -> str:
         columns, heads = own, [f"{letter(index)} {run.name}" for index, run in enumerate(runs)]
     keys = list(dict.fromkeys(key for column in columns for key in column))
     differing = [key for key in keys if len({repr(column.get(key)) for column in columns}) > 1]
-    head = _cells("th", ("setting", *heads))
+    head = cells("th", ("setting", *heads))
     what = "Settings that differ from the defaults" if len(runs) == 1 else "Settings that differ"
-    some = _table(what, head, "".join(_setting(key, columns) for key in differing)) if differing else "<p>None.</p>"
-    everything = _table("All settings", head, "".join(_setting(key, columns) for key in keys))
+    some = table(what, head, "".join(_setting(key, columns) for key in differing)) if differing else "<p>None.</p>"
+    everything = table("All settings", head, "".join(_setting(key, columns) for key in keys))
     return f'<section class="panel"><h2>{what}</h2>{some}</section>' + _details("All settings", everything, False)
 
 
 def _setting(key: str, columns: Sequence[dict[str, Any]]) -> str:
     shown = ("–" if key not in column else _shown(column[key]) for column in columns)
-    return f'<tr><th scope="row"><code>{escape(key)}</code></th>{_cells("td", shown)}</tr>'
+    return f'<tr><th scope="row"><code>{escape(key)}</code></th>{cells("td", shown)}</tr>'
 
 
 def _shown(value: Any) -> str:
@@ -285,13 +283,13 @@ def value_text(value: float | None) -> str:
     return "–" if value is None else figure(value)
 
 
-def _cells(tag: str, texts: Iterable[str], kind: str = "") -> str:
+def cells(tag: str, texts: Iterable[str], kind: str = "") -> str:
     """Table cells of a kind, with their texts escaped."""
     attribute = f' class="{kind}"' if kind else ""
     return "".join(f"<{tag}{attribute}>{escape(text)}</{tag}>" for text in texts)
 
 
-def _table(label: str, head: str, rows: str) -> str:
+def table(label: str, head: str, rows: str) -> str:
     """A table that scrolls horizontally if it does not fit, also by keyboard."""
     return (
         f'<div class="wide" tabindex="0" role="region" aria-label="{escape(label)}"><table>'
@@ -326,7 +324,7 @@ $style
 $body
 </div>
 </main>
-</body>
+$script</body>
 </html>
 """)
 
@@ -334,8 +332,14 @@ $body
 def report(runs: Sequence[RunData]) -> str:
     """The page of some runs as one self-contained HTML file. Raises ConfigError for runs that cannot share a page."""
     require_comparable(runs)
+    return whole_page(title(runs), body(runs))
+
+
+def whole_page(title: str, body: str, script: str = "") -> str:
+    """A self-contained page with a title, a body of HTML and, if it needs one, the file of its script."""
     style = "\n".join((STATIC / name).read_text(encoding="utf-8") for name in _STYLES)
-    return _PAGE.substitute(title=escape(title(runs)), style=style, body=body(runs))
+    run = f"<script>\n{(STATIC / script).read_text(encoding='utf-8')}</script>\n" if script else ""
+    return _PAGE.substitute(title=escape(title), style=style, body=body, script=run)
 
 
 def write_report(path: Path) -> Path:

@@ -1,8 +1,6 @@
 """Spots of hold'em: two ranges, a board, a pot, stacks and bet sizes, from the flop, turn or river to the end.
 
 The dealer is player 0, and player 1, the big blind, acts first. Amounts are in any unit, such as big blinds or chips.
-
-A solved spot of hold'em: the strategies and values of hands, as text and as a dictionary for JSON.
 """
 
 from __future__ import annotations
@@ -11,14 +9,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import floor, inf, log10
 from numbers import Real
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from deepcfr.boards.kernels import pair_weights
 from deepcfr.core.errors import ConfigError
-from deepcfr.core.types import Cards, Doubles, Floats
+from deepcfr.core.types import Doubles
 from deepcfr.game.betting import RAISE
 from deepcfr.game.board_index import hand_images
 from deepcfr.game.cards import all_hands, card_text, cards_text, suit_permutations
@@ -26,9 +21,8 @@ from deepcfr.game.poker import Poker, PokerGame
 from deepcfr.game.rules import MAX_CHIPS, PokerRules
 from deepcfr.policy.base import Policy
 from deepcfr.policy.query import poker_state, read_board, read_line
-from deepcfr.search.spot_ranges import HOLDEM, hand_names, hand_rows, range_text, ranges_after, read_range
+from deepcfr.search.spot_ranges import HOLDEM, range_text, ranges_after, read_range
 from deepcfr.search.spot_sizes import STREETS, Betting, Sizes, amount_text, betting
-from deepcfr.search.subgame import PLAYERS
 
 NAMES = ("dealer", "big blind")
 #: what a spot is read from, besides a policy
@@ -221,144 +215,3 @@ class Spot:
             if all({int(renaming[card]) for card in group} == group for group in groups)
             for weights in self.ranges
         )
-
-
-_SHOWN = 12  # decisions in text
-_PLACES = 6  # of probabilities and equities
-
-
-@dataclass(frozen=True)
-class SolvedDecision:
-    """A decision on the spot's board, with the strategy of all hands there."""
-
-    line: str  # the actions that lead to it
-    player: int
-    actions: tuple[str, ...]
-    pot: float  # in the middle, bets of the round included; amounts are in the spot's unit
-    to_call: float
-    reach: Doubles  # [H] of the player, by its range and its earlier actions
-    # [H] chance of the hand here, up to a factor: its reach times the opponent's hands without its cards
-    weight: Doubles
-    # False if no pair of hands gets here; a player that does not come then has the hands it would have if it had taken the
-    # actions that it never takes with all hands alike
-    reached: bool
-    shown: npt.NDArray[np.bool_]  # [H] hands of the player's range that can meet one of the opponent's here
-    strategy: Floats  # [H, actions]
-    # [H, actions] what each hand wins in the mean by an action, where a fold is 0: what was bet before is lost.
-    # nan for hands that can meet none of the opponent's here
-    values: Doubles
-    # of both players, [P, H], also nan for hands that can meet none:
-    hand_values: Doubles  # what each hand wins in the mean from here on
-    hand_equities: Doubles  # share of the pot, from 0 to 1, if nobody bets again
-    # means of these over both ranges here; None if no two hands get here, or if that is lost beside many that cannot meet.
-    # Values add up to the pot less the rake that is expected
-    range_values: tuple[float, float] | None
-    range_equities: tuple[float, float] | None
-
-    def frequencies(self) -> dict[str, float]:
-        """The mean probability of each action over the player's hands here, by their `weight`."""
-        mean = self.weight @ self.strategy / self.weight.sum()
-        return dict(zip(self.actions, mean.tolist(), strict=True))
-
-
-@dataclass(frozen=True)
-class Solution:
-    """A solved spot; amounts are in its unit."""
-
-    spot: Spot
-    iterations: int
-    goal: float  # the exploitability at which it stops
-    exploitability: float  # percent of the pot: the mean gain of both players' best responses in the spot
-    # each player's share of the pot after rake, in the mean over both ranges; without rake they add up to the pot
-    values: tuple[float, float]
-    equities: tuple[float, float]  # share of the pot if both check to the end
-    seconds: float
-    bytes: int  # of tables and boards
-    holes: Cards  # [H, 2] the hands
-    hand_values: Doubles  # [P, H] each hand's share of the pot against the other range
-    hand_equities: Doubles  # [P, H] the same if both check to the end
-    decisions: tuple[SolvedDecision, ...]  # of the round of the board
-    locks: tuple[dict[str, Any], ...]  # decisions that were played as given
-
-    @property
-    def places(self) -> int:
-        """The decimal places of amounts: six, and more in a pot below 1."""
-        return _PLACES + max(0, -floor(log10(self.spot.pot)))
-
-    def describe(self) -> str:
-        """The solution as text: exploitability, values, and the frequencies of the first decisions."""
-        stop = f"{self.iterations} iterations, {self.seconds:.1f} s"
-        lines = [
-            f"exploitability {self.exploitability:.3g}% of the pot ({stop}): best responses gain "
-            f"{amount_text(self.exploitability * self.spot.pot / 100, 3)} of {amount_text(self.spot.pot)} in the mean"
-        ]
-        if 0 < self.goal < self.exploitability:
-            lines.append(f"the goal, an exploitability of {self.goal:.3g}% of the pot, was not reached")
-        for player in PLAYERS:
-            value, equity = self.values[player], self.equities[player]
-            places = self.places - 3
-            shares = f"{value:z.{places}f} of the pot; {equity:z.{places}f} if both check to the end"
-            lines.append(f"{NAMES[player]}: {shares}")
-        for decision in self.decisions[:_SHOWN]:
-            shares = ", ".join(f"{name} {share:.1%}" for name, share in decision.frequencies().items())
-            nobody = "" if decision.reached else " (nobody gets here)"
-            lines.append(f"  {decision.line or 'first'}: {NAMES[decision.player]}: {shares}{nobody}")
-        if len(self.decisions) > _SHOWN:
-            lines.append(f"  and {len(self.decisions) - _SHOWN} more decisions on this board (the JSON has all)")
-        return "\n".join(lines)
-
-    def facts(self, *, hands: bool = True) -> dict[str, Any]:
-        """The solution as a dictionary for JSON (docs/spots.md); with `hands` also ranges and single hands."""
-        names = hand_names(self.holes)
-        decisions = []
-        for decision in self.decisions:
-            row: dict[str, Any] = {"line": decision.line, "player": NAMES[decision.player]}
-            row |= {name: round(getattr(decision, name), self.places) for name in ("pot", "to_call")}
-            row["reached"] = decision.reached
-            for kind in ("range_values", "range_equities"):
-                means = getattr(decision, kind)
-                row[kind] = (
-                    None
-                    if means is None
-                    else dict(zip(NAMES, (np.round(means, self.places) + 0.0).tolist(), strict=True))
-                )
-            row["frequencies"] = {name: round(share, _PLACES) for name, share in decision.frequencies().items()}
-            if hands:
-                shown = decision.shown
-                row["hands"] = _by_name(names, shown, decision.strategy)
-                row["values"] = _by_name(names, shown & ~np.isnan(decision.values).any(1), decision.values, self.places)
-                for kind in ("hand_values", "hand_equities"):
-                    row[kind] = {seat: self._by_hand(p, getattr(decision, kind)) for p, seat in enumerate(NAMES)}
-            decisions.append(row)
-        facts = {
-            "board": cards_text(HOLDEM, self.spot.board),
-            "pot": self.spot.pot,
-            "stacks": self.spot.stacks,
-            "iterations": self.iterations,
-            "goal_percent": self.goal,
-            "exploitability_percent": self.exploitability,
-            "seconds": self.seconds,
-            "bytes": self.bytes,
-            "values": dict(zip(NAMES, self.values, strict=True)),
-            "equities": dict(zip(NAMES, self.equities, strict=True)),
-            "decisions": decisions,
-            "notes": self.spot.notes,
-        }
-        if hands:
-            facts |= self.spot.texts() | {"locks": list(self.locks)}
-            for kind, values in (("hand_values", self.hand_values), ("hand_equities", self.hand_equities)):
-                facts[kind] = {name: self._by_hand(player, values) for player, name in enumerate(NAMES)}
-        return facts
-
-    def _by_hand(self, player: int, values: Doubles) -> dict[str, float]:
-        """Values [P, H] of the hands in a player's range that can meet one of the opponent's."""
-        ranges = np.stack(self.spot.ranges)[:, hand_rows(self.holes)]
-        held = (pair_weights(self.holes, ranges, player)[0] > 0) & ~np.isnan(values[player])
-        return _by_name(hand_names(self.holes), held, values[player], self.places)
-
-
-def _by_name(names: list[str], which: npt.NDArray[np.bool_], numbers: Floats, places: int = _PLACES) -> dict[str, Any]:
-    """Rounded numbers [H, ...] of some hands, by their names; none is -0."""
-    chosen = np.flatnonzero(which)
-    rounded = (np.round(numbers[chosen].astype(np.float64), places) + 0.0).tolist()
-    return dict(zip((names[h] for h in chosen), rounded, strict=True))

@@ -11,19 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from deepcfr.boards.boards import Board, OnBoard, SampledBoards, count_hands
+from deepcfr.boards.boards import Board, Boards, OnBoard, SampledBoards, count_hands
 from deepcfr.boards.kernels import ABSENT, TREMBLE, pair_weights
 from deepcfr.boards.rounds import RoundTree, round_trees
 from deepcfr.boards.sweep import BoardStrategy, RoundPass, Scratch
 from deepcfr.core.errors import ConfigError, GameError
 from deepcfr.core.machine import usable_memory
 from deepcfr.core.parallel import Workers
-from deepcfr.core.types import Bools, Doubles, Floats
+from deepcfr.core.types import Bools, Doubles, Floats, Ints
 from deepcfr.game.betting import CALL, FOLD
 from deepcfr.game.poker import PokerGame
-from deepcfr.search.spot import NAMES, Solution, SolvedDecision, Spot
-from deepcfr.search.spot_ranges import HOLDEM, hand_names, hand_rows
+from deepcfr.search.spot import NAMES, Spot
+from deepcfr.search.spot_locks import locked_nodes
+from deepcfr.search.spot_ranges import HOLDEM, hand_rows
 from deepcfr.search.spot_sizes import amount_text
+from deepcfr.search.spot_solution import Solution, SolvedDecision, shares_at
+from deepcfr.search.spot_tree import SpotTree, Strategies, Street, board_name
 from deepcfr.search.subgame import (
     IF_ABSENT,
     PLAYERS,
@@ -97,13 +100,13 @@ class SpotSolver:
             raise ConfigError("Locks must be a list of decisions, as in 'decisions' of a solved spot.")
         self.spot = spot
         self.game = spot.game(merge=not any(lock.get("hands") for lock in locks))
-        self._rounds = [
+        self.rounds = [
             tree.raked(spot.rake / 100, inf if spot.cap is None else spot.cap) for tree in round_trees(self.game)
         ]
-        self._board = _board(spot, self.game)
-        hands = count_hands(self._board, self.game.rules, merge=self.game.suits == "canonical")
+        self.board = _board(spot, self.game)
+        hands = count_hands(self.board, self.game.rules, merge=self.game.suits == "canonical")
         for self.compact in (False, True):  # 16 bits take more time, so only what does not fit otherwise has them
-            kept, tables = subgame_bytes(self._rounds, spot.round, hands, compact=self.compact)
+            kept, tables = subgame_bytes(self.rounds, spot.round, hands, compact=self.compact)
             self.bytes = kept + int(tables[0])
             if self.bytes <= most:
                 break
@@ -112,23 +115,24 @@ class SpotSolver:
                 f"The spot needs up to {self.bytes / 1e9:.1f} GB, and {most / 1e9:.1f} GB are allowed: give fewer sizes, "
                 "or begin on a later street."
             )
-        self._threads = threads
-        rows = hand_rows(self._board.holes[self._board.example])
-        self._reach = np.stack([weights[rows] for weights in spot.ranges])[:, None]  # [P, 1, U]
-        if not (self._reach[0, 0] * (against(self._board, self._reach[1])[0] > 0)).any():
+        self.threads = threads
+        rows = hand_rows(self.board.holes[self.board.example])
+        self.reach = np.stack([weights[rows] for weights in spot.ranges])[:, None]  # [P, 1, U]
+        if not (self.reach[0, 0] * (against(self.board, self.reach[1])[0] > 0)).any():
             raise ConfigError("No hand of the dealer's range is possible with one of the big blind's.")
-        self._reach *= np.stack([against(self._board, self._reach[1 - player]) for player in PLAYERS]) > 0
+        self.reach *= np.stack([against(self.board, self.reach[1 - player]) for player in PLAYERS]) > 0
         self._given = tuple({name: value for name, value in lock.items() if value is not None} for lock in locks)
-        self._locks = list(self._locked(self._rounds[spot.round], self._given)) if locks else []
+        lines = self.actions(self.rounds[spot.round])
+        self._locks = list(locked_nodes(lines, self.board, spot.ranges, self._given)) if locks else []
 
     @property
     def rows(self) -> int:
         """The number of strategies in a solution: decisions of the board's round, each with every hand."""
-        return len(self._rounds[self.spot.round].nodes) * len(self._board.holes)
+        return len(self.rounds[self.spot.round].nodes) * len(self.board.holes)
 
     def lines(self) -> list[tuple[str, str, list[str]]]:
         """The line, the player's name and the actions of each decision of a solution, parents first."""
-        return [(line, NAMES[player], actions) for line, player, actions in self._lines(self._rounds[self.spot.round])]
+        return [(line, NAMES[player], actions) for line, player, actions in self.actions(self.rounds[self.spot.round])]
 
     def describe(self) -> str:
         """The size of the spot in a sentence."""
@@ -138,7 +142,7 @@ class SpotSolver:
         return (
             f"no bets on the {' and the '.join(quiet)}, for which no sizes are given; "
             * bool(quiet)
-            + f"{tree.num_decisions:,} decisions, {len(self._board.holes):,} hands, {boards:,} runouts, {suits}; "
+            + f"{tree.num_decisions:,} decisions, {len(self.board.holes):,} hands, {boards:,} runouts, {suits}; "
             f"about {self.bytes / 1e9:.2f} GB of memory"
             + ", tables in 16 bits" * self.compact
             + "".join(f"\n{note}" for note in self.spot.notes)
@@ -150,8 +154,8 @@ class SpotSolver:
         Raises ConfigError if `on_progress` ends it before the first iteration is done.
         """
         start, goal = time.perf_counter(), goal_of(exploitability)
-        board, reach = self._board, self._reach
-        inside = subgame(self.game, self._rounds, board, np.array([0]))
+        board, reach = self.board, self.reach
+        inside = subgame(self.game, self.rounds, board, np.array([0]))
         tree = inside.rounds[self.spot.round]
         now, due, reported = inf, float(_FIRST), start
 
@@ -170,7 +174,7 @@ class SpotSolver:
                 inside, strategy, reach, _WORTH, workers, locked, whole_round=True, tremble=TREMBLE, on_board=watch
             )
 
-        with Workers(self._threads) as workers:
+        with Workers(self.threads) as workers:
             solver = SubgameSolver(inside, reach, workers=workers, compact=self.compact, trembling=True)
             for node, fixed in self._locks:
                 solver.lock(node, fixed)
@@ -194,93 +198,80 @@ class SpotSolver:
                         "The spot was stopped before its first iteration, so there is no result."
                     ) from None
             values = worth(solver.played, solver.locked) if values is None else values
-            play = RoundPass(tree, board, reach, Scratch())
-            play.down(solver.played(tree, inside.root), TREMBLE)
-            complete(play, values[2:], solver.locked)
-            play.down(strategy := play.sigma, TREMBLE)
-            rows = np.stack([play.rows[player][tree.row[player, : len(tree.nodes)]] for player in PLAYERS])
-            here = equities_at_root(inside, rows, workers)
-            # the same, but also against what is shown of an opponent that does not come
-            shown = values_at_root(
-                inside,
-                lambda part, board: strategy if board is inside.root else solver.played(part, board),
-                reach,
-                [(player, False) for player in PLAYERS],
-                workers,
-                whole_round=True,
-                tremble=TREMBLE,
-                completed=True,
-            )
-        decisions = tuple(self._decisions(tree, strategy, shown, rows, here))
-        first = decisions[0]
-        assert first.range_values is not None  # some hands of the ranges are possible together
-        assert first.range_equities is not None
+            every = np.arange(len(tree.round_leaves))
+            street = self.street(inside, reach, solver.played, values[2:], workers, every, solver.locked)
+        decisions = street.decisions
         return Solution(
             spot=self.spot,
             iterations=solver.iteration,
             goal=goal,
             exploitability=self._percent(solver, values[:, tree.roots]),
-            values=first.range_values,
-            equities=(first.range_equities[0] * self.spot.unraked, first.range_equities[1] * self.spot.unraked),
             seconds=time.perf_counter() - start,
             bytes=self.bytes,
             holes=board.holes,
-            hand_values=np.nan_to_num(first.hand_values),
-            hand_equities=np.nan_to_num(first.hand_equities) * self.spot.unraked,
             decisions=decisions,
             locks=self._given,
+            **shares_at(self.spot, decisions[0]),
+            tree=SpotTree(self, _Solved(self.game, solver, street.strategy), street),
         )
+
+    def street(
+        self,
+        inside: Boards,
+        reach: Doubles,
+        strategy: BoardStrategy,
+        values: Doubles,
+        workers: Workers,
+        leaves: Ints,
+        locked: Bools | None = None,
+    ) -> Street:
+        """The street of the first board of `inside`, to which both players come with `reach` [P, 1, U].
+
+        `values` [P, S, U] are those of `strategy`, by which hands that do not come play best replies but where they are
+        `locked`; `leaves` [X] are the places of its leaves in the whole round.
+        """
+        tree, board = inside.rounds[inside.root.round], inside.root
+        play = RoundPass(tree, board, reach, Scratch())
+        play.down(strategy(tree, board), TREMBLE)
+        complete(play, values, locked)
+        play.down(played := play.sigma, TREMBLE)
+        rows = np.stack([play.rows[player][tree.row[player, : len(tree.nodes)]] for player in PLAYERS])
+        here = equities_at_root(inside, rows, workers)
+        # the same, but also against what is shown of an opponent that does not come
+        shown = values_at_root(
+            inside,
+            lambda part, board: played if board is inside.root else strategy(part, board),
+            reach,
+            [(player, False) for player in PLAYERS],
+            workers,
+            whole_round=True,
+            tremble=TREMBLE,
+            completed=True,
+        )
+        return self.street_of(inside, reach, played, leaves, shown, here)
+
+    def street_of(
+        self, inside: Boards, reach: Doubles, strategy: Floats, leaves: Ints, values: Doubles, equities: Doubles
+    ) -> Street:
+        """The street of the first board of `inside` by what is known of it, as `Street` has it."""
+        tree, board = inside.rounds[inside.root.round], inside.root
+        play = RoundPass(tree, board, reach, Scratch())
+        play.down(strategy, TREMBLE)
+        rows = np.stack([play.rows[player][tree.row[player, : len(tree.nodes)]] for player in PLAYERS])
+        decisions = tuple(self._decisions(tree, board, reach[:, 0] > 0, strategy, values, rows, equities))
+        ends = np.asarray(play.reach_at_leaves(), np.float64)
+        return Street(board, tree, strategy, ends, leaves, values, equities, decisions)
 
     def _percent(self, solver: SubgameSolver, values: Doubles) -> float:
         """The exploitability in percent of the pot."""
         return max(100 * float(solver.nash_conv(values)[0]) / (2 * self.spot.pot), 0.0)  # rounding may leave less
 
-    def _locked(self, tree: RoundTree, locks: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Doubles]]:
-        """The nodes that are locked, with their strategies [actions, U]."""
-        board = self._board
-        places = {line: (node, player, names) for node, (line, player, names) in enumerate(self._lines(tree))}
-        columns = []
-        for weights in self.spot.ranges:
-            held = zip(hand_names(board.holes), board.canonical.tolist(), weights[hand_rows(board.holes)], strict=True)
-            column = {name: canonical for name, canonical, weight in held if weight}
-            columns.append(column | {name[2:] + name[:2]: canonical for name, canonical in column.items()})
-        seen: set[str] = set()
-        for lock in locks:
-            line = lock.get("line")
-            if not isinstance(line, str):
-                raise ConfigError("A lock has no 'line', the actions before its decision; '' is the first decision.")
-            if line not in places:
-                raise ConfigError(f"There is no decision after {line!r}: write a line as solutions have it.")
-            node, acting, actions = places[line]
-            if line in seen:
-                raise ConfigError(f"The decision after {line!r} is locked twice.")
-            seen.add(line)
-            if (player := lock.get("player", owner := NAMES[acting])) != owner:
-                raise ConfigError(f"After {line!r} the {owner} acts, not {player!r}.")
-            fixed, column = np.full((len(actions), len(board)), np.nan), columns[acting]
-            if "frequencies" in lock:
-                shares = _object(line, "frequencies", lock["frequencies"])
-                if set(shares) != set(actions):
-                    raise ConfigError(f"The actions after {line!r} are {', '.join(actions)}, not {', '.join(shares)}.")
-                fixed[:] = _distribution(line, "all hands", [shares[action] for action in actions])[:, None]
-            named: dict[int, str] = {}
-            for name, shares in _object(line, "hands", lock.get("hands", {})).items():
-                if name not in column or not isinstance(shares, list) or len(shares) != len(actions):
-                    hint = f"is no hand of the {owner}'s range with {len(actions)} probabilities"
-                    raise ConfigError(f"After {line!r}, {name} {hint}.")
-                if (first := named.setdefault(column[name], name)) != name:
-                    raise ConfigError(f"After {line!r}, {first} and {name} are the same hand: lock it once.")
-                fixed[:, column[name]] = _distribution(line, name, shares)
-            if np.isnan(fixed[0]).all():
-                raise ConfigError(f"The lock after {line!r} names neither frequencies nor the probabilities of a hand.")
-            yield node, fixed
-
-    def _lines(self, tree: RoundTree) -> Iterator[tuple[str, int, list[str]]]:
+    def actions(self, tree: RoundTree) -> Iterator[tuple[str, int, list[str]]]:
         """The line, the player and the actions of each decision of the board's round, parents first."""
-        lines = {0: ""}
+        lines, before = {0: ""}, int(self.game.tree.chips[tree.root_nodes[0], 0])
         for node, start in enumerate(tree.nodes.tolist()):
             edges = slice(tree.first_edge[node], tree.first_edge[node + 1])
-            names = [self._name(start, action) for action in tree.edge_action[edges].tolist()]
+            names = [self._name(start, action, before) for action in tree.edge_action[edges].tolist()]
             lines |= {
                 child: f"{lines[node]}, {name}".removeprefix(", ")
                 for child, name in zip(tree.edge_child[edges].tolist(), names, strict=True)
@@ -288,19 +279,26 @@ class SpotSolver:
             yield lines[node], int(tree.actor[node]), names
 
     def _decisions(
-        self, tree: RoundTree, strategy: Floats, values: Floats, reach: Doubles, equities: Doubles
+        self,
+        tree: RoundTree,
+        board: Board,
+        held: Bools,
+        strategy: Floats,
+        values: Floats,
+        reach: Doubles,
+        equities: Doubles,
     ) -> Iterator[SolvedDecision]:
-        """The decisions of the board's round, parents first.
+        """The decisions of a board's round, parents first.
 
-        They have a strategy [E, U], its values [P, S, U], and each decision's reach and equities [P, n, U].
+        They have the hands that are `held` at its root [P, U], a strategy [E, U], its values [P, S, U], and each
+        decision's reach and equities [P, n, U].
         """
-        board, start = self._board, self._reach[:, 0, self._board.canonical]
         most = np.maximum(reach.max(2, keepdims=True), np.finfo(np.float64).tiny)
         own = (reach / most)[:, :, board.canonical]
         cards = (1 << board.holes.astype(np.int64)).sum(1)
         apart = (cards[:, None] & cards == 0).astype(np.float64)
         pairs = ((own[0] @ apart) * own[1]).sum(1)
-        for node, (line, player, names) in enumerate(self._lines(tree)):
+        for node, (line, player, names) in enumerate(self.actions(tree)):
             edges = np.arange(tree.first_edge[node], tree.first_edge[node + 1])
             met = np.stack([against(board, reach[1 - each, node, None])[0] for each in PLAYERS])
             met[met == 0] = np.nan
@@ -317,7 +315,7 @@ class SpotSolver:
                 reach=np.where(reach[player, node] < ABSENT, 0, reach[player, node])[board.canonical],
                 weight=weight,
                 reached=reached,
-                shown=(start[player] > 0) & (may_meet > 0),
+                shown=held[player, board.canonical] & (may_meet > 0),
                 strategy=strategy[edges][:, board.canonical].T,
                 values=(values[player, tree.edge_child[edges]] / met[player] + chips[player])[:, board.canonical].T,
                 hand_values=here[:, board.canonical],
@@ -326,7 +324,8 @@ class SpotSolver:
                 range_equities=_means(weights, equities[:, node][:, board.canonical], pairs[node]),
             )
 
-    def _name(self, node: int, action: int) -> str:
+    def _name(self, node: int, action: int, before: int) -> str:
+        """An action's name; amounts are without the chips that a player has put in `before` the round."""
         tree, rules = self.game.tree, self.game.rules
         chips, after = tree.chips[node], tree.chips[tree.child[node, action]]
         player = tree.actor[node]
@@ -335,9 +334,25 @@ class SpotSolver:
             return "fold" if action == FOLD else "call" if facing else "check"
         if after[player] == rules.stack:
             return "all-in"
-        return (
-            f"{'raise to' if facing else 'bet'} {amount_text((after[player] - self.spot.half_pot) / rules.unit_chips)}"
-        )
+        return f"{'raise to' if facing else 'bet'} {amount_text((after[player] - before) / rules.unit_chips)}"
+
+
+class _Solved(Strategies):
+    """The strategies of a solver on all boards; that on the first one has its best replies."""
+
+    def __init__(self, game: PokerGame, solver: SubgameSolver, first: Floats) -> None:
+        self._boards = {board_name(game, board): board for kept in solver.boards.kept for board in kept}
+        self._solver, self._first = solver, first
+
+    def __getitem__(self, name: str) -> Floats:
+        board, solver = self._boards[name], self._solver
+        return self._first if board is solver.boards.root else solver.played(solver.boards.rounds[board.round], board)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._boards)
+
+    def __len__(self) -> int:
+        return len(self._boards)
 
 
 def _means(weight: Doubles, values: Doubles, pairs: float) -> tuple[float, float] | None:
@@ -349,25 +364,6 @@ def _means(weight: Doubles, values: Doubles, pairs: float) -> tuple[float, float
         return None
     first, second = (weight * np.nan_to_num(values)).sum(1) / weight.sum(1)
     return float(first), float(second)
-
-
-def _object(line: str, name: str, value: object) -> dict[str, Any]:
-    """A part of a lock, which must be an object of JSON. Raises ConfigError for another one."""
-    if not isinstance(value, dict):
-        raise ConfigError(f"'{name}' of the lock after {line!r} must be an object, but is {value!r}.")
-    return value
-
-
-def _distribution(line: str, hands: str, shares: Sequence[float]) -> Doubles:
-    """Probabilities that sum to 1, from numbers that nearly do. Raises ConfigError for others."""
-    try:
-        values = np.array(shares, np.float64)
-    except (TypeError, ValueError, OverflowError):
-        values = np.full(1, np.nan)
-    if values.ndim != 1 or not ((values >= 0).all() and abs(values.sum() - 1) < 1e-3):
-        raise ConfigError(f"The probabilities of {hands} after {line!r} are {list(shares)}, which do not sum to 1.")
-    scaled: Doubles = values / values.sum()
-    return scaled
 
 
 def _board(spot: Spot, game: PokerGame) -> Board:

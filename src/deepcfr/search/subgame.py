@@ -48,8 +48,8 @@ _BYTES_OF_EDGE = 8  # a regret and a sum of strategies, for every hand; half of 
 _BYTES_OF_WORK = 64  # strategy, reach and up to four values in 64 bits, for every hand and edge
 
 
-def subgame(game: PokerGame, rounds: list[RoundTree], board: Board, roots: Ints) -> Boards:
-    """The boards from `board` on, all kept, with betting after `roots` [X] of its round only.
+def subgame(game: PokerGame, rounds: list[RoundTree], board: Board, roots: Ints, *, keep: bool = True) -> Boards:
+    """The boards from `board` on, all of which it keeps if `keep`, with betting after `roots` [X] of its round only.
 
     `rounds` are those of the whole game.
     """
@@ -57,7 +57,7 @@ def subgame(game: PokerGame, rounds: list[RoundTree], board: Board, roots: Ints)
     for round_ in range(board.round, len(rounds)):
         part = rounds[round_].only(roots)
         trees[round_], roots = part.tree, part.round_leaves
-    return Boards(game, merge=game.suits == "canonical", keep=True, root=replace(board, index=0), rounds=trees)
+    return Boards(game, merge=game.suits == "canonical", keep=keep, root=replace(board, index=0), rounds=trees)
 
 
 def subgame_bytes(

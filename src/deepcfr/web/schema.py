@@ -234,6 +234,22 @@ class DrillStep(BaseModel):
     ] = {}
 
 
+class NextCard(BaseModel):
+    """A decision of a spot after one of all next cards."""
+
+    frequencies: dict[str, float]
+    values: dict[Seat, float] = Field(description="what each range wins in the mean from there on")
+    equities: dict[Seat, float] = Field(description="share of the pot, 0 to 1, if nobody bets again")
+
+
+class SpotRunouts(BaseModel):
+    """One decision of a spot over all next cards."""
+
+    line: str
+    player: Seat
+    cards: dict[str, NextCard]
+
+
 class SpotFacts(BaseModel):
     """A solved spot, the file of `deepcfr spot --out`; amounts are in the unit of its pot."""
 

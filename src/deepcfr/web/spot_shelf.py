@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from pydantic import ValidationError
 
 from deepcfr.core.errors import CheckpointError, ConfigError, DeepCFRError, GameError
 from deepcfr.core.files import cannot_write, write_atomically
+from deepcfr.search.spot_file import COMPACT, read_solution, write_solution
+from deepcfr.search.spot_solution import Solution
 from deepcfr.search.spot_solver import SpotSolver
 from deepcfr.web.schema import SpotFacts, SpotState
 
@@ -23,6 +26,7 @@ MOST_ROWS = 400_000  # strategies of single hands in a spot
 _LARGEST = 100_000_000  # most bytes of a file that is read
 _NAME_LENGTH = 60
 _SUFFIX = ".json"
+_MOST_OPEN = 4  # solutions with all streets
 
 
 @dataclass
@@ -86,6 +90,9 @@ class SpotShelf:
         self.folder = folder
         self._spots: dict[str, SpotFacts] = {}
         self._files: dict[str, Path] = {}  # of the spots that have one
+        self._streets: dict[str, Path] = {}  # of the spots that have all streets
+        self._open: dict[str, Solution] = {}  # the newest last
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None  # of streets, without a folder
         self._jobs: dict[str, SolveJob] = {}  # in the order in which they came
         self._lock = threading.RLock()
         if folder is None:
@@ -94,13 +101,18 @@ class SpotShelf:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot_write(folder, error) from error
-        for path in sorted(folder.glob(f"*{_SUFFIX}")):
+        for path in sorted([*folder.glob(f"*{_SUFFIX}"), *folder.glob(f"*{COMPACT}")]):
+            streets = path.with_suffix(COMPACT)
+            if path == streets and path.with_suffix(_SUFFIX).exists():
+                continue  # beside it
             try:
                 spot, name = read_spot(path), self._unused(path.stem)
             except CheckpointError as error:
                 warn(str(error))
             else:
                 self._spots[name], self._files[name] = spot, path
+                if streets.exists():
+                    self._streets[name] = streets
 
     def everything(self) -> tuple[dict[str, SpotFacts], list[SpotState]]:
         """All solved spots by name, and how far the others are."""
@@ -111,6 +123,30 @@ class SpotShelf:
         """The solved spot of a name, or its job."""
         with self._lock:
             return self._spots.get(name) or self._jobs.get(name)
+
+    def has_streets(self, name: str) -> bool:
+        """Whether a solved spot has all its streets."""
+        with self._lock:
+            return name in self._streets
+
+    def whole(self, name: str) -> Solution | None:
+        """A solved spot with all its streets; None if it has only those of its board.
+
+        Raises CheckpointError for a file that is damaged, or of another solution than the spot of its name.
+        """
+        with self._lock:
+            spot, path = self._spots.get(name), self._streets.get(name)
+            if spot is None or path is None:
+                return None
+            found = self._open.pop(name, None) or read_solution(path)
+            if (found.iterations, found.exploitability) != (spot.iterations, spot.exploitability_percent):
+                raise CheckpointError(
+                    f"'{path}' has the streets of another solution than '{name}{_SUFFIX}': delete one."
+                )
+            self._open[name] = found
+            for other in list(self._open)[:-_MOST_OPEN]:
+                del self._open[other]
+            return found
 
     def place(self, job: SolveJob) -> int:
         """The place of a job among those that wait, from 1; 0 if it does not wait."""
@@ -179,24 +215,29 @@ class SpotShelf:
             if wanted == name:
                 return name
             new = self._unused(wanted, _SUFFIX)
-            if path := self._files.get(name):
-                try:
-                    self._files[new] = path.rename(path.with_name(f"{new}{_SUFFIX}"))
-                except OSError as error:
-                    raise cannot_write(path, error) from error
-                del self._files[name]
+            for files in (self._files, self._streets):
+                if path := files.get(name):
+                    target = path.with_name(f"{new}{path.suffix}")
+                    try:
+                        files[new] = path.rename(target) if path.exists() else target  # one file may be in both
+                    except OSError as error:
+                        raise cannot_write(path, error) from error
+                    del files[name]
+            self._open.pop(name, None)
             self._spots[new] = self._spots.pop(name)
         return new
 
     def delete(self, name: str) -> None:
         """Delete a solved spot and its file, or a spot that could not be solved."""
         with self._lock:
-            if path := self._files.get(name):
-                try:
-                    path.unlink(missing_ok=True)
-                except OSError as error:
-                    raise cannot_write(path, error) from error
-                del self._files[name]
+            for files in (self._files, self._streets):
+                if path := files.get(name):
+                    try:
+                        path.unlink(missing_ok=True)
+                    except OSError as error:
+                        raise cannot_write(path, error) from error
+                    del files[name]
+            self._open.pop(name, None)
             self._spots.pop(name, None)
             if name in self._jobs and self._jobs[name].problem:
                 del self._jobs[name]
@@ -207,6 +248,20 @@ class SpotShelf:
             write_atomically(path, facts.model_dump_json().encode())
             self._files[name] = path
         self._spots[name] = facts
+
+    def _keep_streets(self, name: str, solution: Solution) -> None:
+        """Write all streets of a solution that has several; a note says if that cannot be."""
+        if not solution.tree.ends():
+            return
+        if self.folder is None:
+            self._temporary = self._temporary or tempfile.TemporaryDirectory(prefix="deepcfr-spots-")
+        path = (self.folder or Path(self._temporary.name if self._temporary else "")) / f"{name}{COMPACT}"
+        try:
+            write_solution(path, solution)
+        except CheckpointError as error:
+            self._spots[name].notes.append(f"Later streets are not kept: {error}")
+        else:
+            self._streets[name] = path
 
     def _begin_next(self) -> None:
         """Begin with the first spot that waits, unless one is being solved."""
@@ -221,9 +276,11 @@ class SpotShelf:
 
     def _solve(self, name: str, job: SolveJob) -> None:
         try:
-            facts = SpotFacts.model_validate(job.solver.solve(job.goal, job.iterations, job.progress).facts())
+            solution = job.solver.solve(job.goal, job.iterations, job.progress)
+            facts = SpotFacts.model_validate(solution.facts())
             with self._lock:
                 self._keep(name, facts)
+                self._keep_streets(name, solution)
                 del self._jobs[name]
         except (DeepCFRError, MemoryError) as error:
             job.problem = " ".join(error.problems) if isinstance(error, DeepCFRError) else "There is too little memory."
@@ -234,10 +291,12 @@ class SpotShelf:
 
 
 def read_spot(path: Path) -> SpotFacts:
-    """The spot in a file of `deepcfr spot --out`. Raises CheckpointError for another file."""
+    """The spot in a file of `deepcfr spot --out`, .json or .npz. Raises CheckpointError for another file."""
     try:
-        if path.stat().st_size > _LARGEST:
+        if path.suffix != COMPACT and path.stat().st_size > _LARGEST:
             raise CheckpointError(f"'{path}' is larger than {_LARGEST // 1_000_000} MB, which no spot is.")
+        if path.suffix == COMPACT:
+            return SpotFacts.model_validate(read_solution(path).facts())
         return SpotFacts.model_validate_json(path.read_bytes())
     except OSError as error:
         raise CheckpointError(f"'{path}' cannot be read: {error.strerror or error}.") from error

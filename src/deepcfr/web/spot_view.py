@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
@@ -15,6 +15,7 @@ from deepcfr.core.types import Doubles
 from deepcfr.game.cards import all_hands
 from deepcfr.search.spot import parse_board
 from deepcfr.search.spot_ranges import HOLDEM, hand_rows, parse_range
+from deepcfr.search.spot_solution import ANY, BETWEEN
 from deepcfr.web.browse import detail, difference, grid, reach_grid, value_difference
 from deepcfr.web.play_view import action_kinds, card_face
 from deepcfr.web.ranges import HandTable, by_name, csv_of
@@ -34,6 +35,11 @@ def decision_at(spot: SpotFacts, line: str) -> SpotDecision:
         if decision.line == line:
             return decision
     raise RequestError(404, f"There is no decision after '{shorten(line)}' on this board.")
+
+
+def joined(before: str, *parts: str) -> str:
+    """A line of the line to a street and parts after it."""
+    return BETWEEN.join(filter(None, (before, *parts)))
 
 
 def path_to(spot: SpotFacts, line: str) -> Iterator[tuple[SpotDecision, str | None]]:
@@ -106,21 +112,32 @@ def address(name: str, line: str = "", cell: str = "", other: str = "", prefix: 
     return f"{prefix}/{name}" + (f"?{query}" if query else "")
 
 
-def crumbs(name: str, spot: SpotFacts, line: str, other: str) -> list[dict[str, Any]]:
-    """The decisions up to here with all their actions, for the template's way."""
+def crumbs(
+    name: str, spot: SpotFacts, line: str, other: str, before: str = "", ends: Collection[str] = (), here: bool = True
+) -> list[dict[str, Any]]:
+    """The decisions up to here with all their actions, for the template's way.
+
+    `before` is the line to this street, and `ends` has the actions after which a card is chosen, of which `line` is one
+    unless it leads to a decision `here`.
+    """
     lines, locked = {decision.line for decision in spot.decisions}, {lock.line for lock in spot.locks}
     parts = []
-    for decision, taken in path_to(spot, line):
+    way = list(path_to(spot, line)) if here else [*path_to(spot, line.rpartition(", ")[0])]
+    if not here:
+        way[-1] = way[-1][0], line.rpartition(", ")[2]
+    for decision, taken in way:
         actions = []
         for action, kind in action_kinds(decision.frequencies).items():
             after = ", ".join(filter(None, [decision.line, action]))
-            link = address(name, after, other=other) if after in lines else None
+            link = address(name, joined(before, after), other=other) if after in lines else None
+            if after in ends:
+                link = address(name, joined(before, after, ANY))
             actions.append({"name": action, "kind": kind, "address": link, "chosen": action == taken})
         parts.append(
             {
                 "who": decision.player,
                 "round": "locked" if decision.line in locked else "",
-                "address": address(name, decision.line, other=other),
+                "address": address(name, joined(before, decision.line), other=other),
                 "here": taken is None,
                 "actions": actions,
             }
@@ -136,15 +153,20 @@ def page_of(
     other: str,
     form: Mapping[str, str] | None = None,
     mistakes: Mapping[str, str] | None = None,
+    before: str = "",
+    way: Sequence[dict[str, Any]] = (),
+    ends: Collection[str] = (),
 ) -> dict[str, Any]:
     """The values of the template for a decision of the spot `name`, beside the spot `other` if there is one.
+
+    On a later street `before` is the line to it, and `way` the way there; `ends` is as in `crumbs`.
 
     `form` has the fields of its lock, if they were sent, and `mistakes` a sentence for each that is wrong.
     """
     spot, decision = spots[name], decision_at(spots[name], line)
 
     def link(label: str) -> str:
-        return address(name, line, label, other)
+        return address(name, joined(before, line), label, other)
 
     seats = sorted(SEATS, key=lambda one: one != decision.player)
     titles = [title for title in (name, other) if title]
@@ -179,7 +201,8 @@ def page_of(
         "board": [card_face(text) for text in spot.board.split()],
         "decision": decision,
         "locked": any(lock.line == line for lock in spot.locks),
-        "crumbs": crumbs(name, spot, line, other),
+        "before": before,
+        "crumbs": [*way, *crumbs(name, spot, line, other, before, ends)],
         "shown": shown,
         "apart": apart,
         "ranges": [
@@ -190,10 +213,10 @@ def page_of(
         "others": [
             {"name": one, "address": address(name, line, cell, one)}
             for one, facts in spots.items()
-            if one != name and comparable(decision, facts)
+            if one != name and not before and comparable(decision, facts)
         ],
-        "as_json": f"/api/spots/{name}",
-        "as_csv": address(f"{name}/decision.csv", line, prefix="/api/spots"),
+        "as_json": address(f"{name}/street", before, prefix="/api/spots") if before else f"/api/spots/{name}",
+        "as_csv": address(f"{name}/decision.csv", joined(before, line), prefix="/api/spots"),
         "lock": form
         or {"hands": cell if chosen else ""} | {SHARE + key: f"{100 * x:.2f}" for key, x in shares.items()},
         "mistakes": mistakes or {},

@@ -21,13 +21,16 @@ from deepcfr.game.rules import PokerRules
 from deepcfr.search.spot import SPOT_TEXTS, Spot, parse_board
 from deepcfr.search.spot_ranges import HOLDEM, hand_rows, is_holdem, kind_texts, kind_weights, parse_range
 from deepcfr.search.spot_sizes import amount_text
+from deepcfr.search.spot_solution import ANY
 from deepcfr.search.spot_solver import SpotSolver, memory_for_spots
+from deepcfr.search.spot_tree import line_of
 from deepcfr.web import schema
 from deepcfr.web.drill import add_drill
 from deepcfr.web.play import PROBLEMS, Form
 from deepcfr.web.ranges import grid_labels
 from deepcfr.web.site import NamedRun, RequestError, Site, render, shorten
 from deepcfr.web.spot_shelf import SolveJob, SpotShelf
+from deepcfr.web.spot_streets import ends_of, path_of, runouts_of, runouts_page, street_of, way_to
 from deepcfr.web.spot_view import SHARE, comparable, decision_at, decision_csv, page_of
 
 Line = Annotated[str, Query(max_length=400, description="the actions before a decision, such as 'check, bet 5'")]
@@ -130,14 +133,23 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
             return form_page(form, found)
 
     @routes.get("/spots/{name}", include_in_schema=False)
-    def spot(name: str, line: Line = "", cell: Label = "", other: Other = "") -> Response:
+    def spot(name: str, line: Line = "", cell: Label = "", other: Other = "", report: str = "") -> Response:
         found = shelf.find(name)
         if isinstance(found, SolveJob):
             return render("spot_wait.html", page="spots", state=state_of(shelf, name), job=found)
+        path, actions = path_of(line)
+        if path[-1:] == (ANY,):
+            return render("runouts.html", **runouts_page(shelf, name, line, report == "yes"))
+        if path:
+            facts = street_of(shelf, name, path)
+            way, ends = way_to(shelf, name, path), ends_of(shelf, name, path)
+            shown = page_of(name, {name: facts}, actions, cell, "", before=line_of(path), way=way, ends=ends)
+            return render("spot.html", **shown)
         here = decision_at(solved(shelf, name), line)
         if other and not comparable(here, solved(shelf, other)):
             raise RequestError(409, f"'{shorten(other)}' has no such decision with the same actions.")
-        return render("spot.html", **page_of(name, shelf.everything()[0], line, cell, other))
+        ends = ends_of(shelf, name, ())
+        return render("spot.html", **page_of(name, shelf.everything()[0], line, cell, other, ends=ends))
 
     @routes.post("/spots/{name}/lock", include_in_schema=False)
     def lock(name: str, form: Form) -> Response:
@@ -207,6 +219,16 @@ def _add_api(routes: APIRouter, shelf: SpotShelf, site: Site) -> None:
         # sent without validation, which would take longer for a thousand hands than reading them
         return JSONResponse(solved(shelf, name).model_dump())
 
+    @routes.get("/api/spots/{name}/street", response_model=schema.SpotFacts, responses=PROBLEMS, tags=["spots"])
+    def street(name: str, line: Line) -> JSONResponse:
+        """The street on which a line ends, such as 'check, check / 9d', in the form of the spot there."""
+        return JSONResponse(street_of(shelf, name, path_of(line)[0]).model_dump())
+
+    @routes.get("/api/spots/{name}/runouts", responses=PROBLEMS, tags=["spots"])
+    def runouts(name: str, line: Line) -> schema.SpotRunouts:
+        """One decision over all next cards, after a line such as 'check, check / *'."""
+        return schema.SpotRunouts.model_validate(runouts_of(shelf, name, line).facts())
+
     @routes.get("/api/spots/{name}/state", responses=PROBLEMS, tags=["spots"])
     def state(name: str) -> schema.SpotState:
         """The progress of a spot."""
@@ -239,7 +261,8 @@ def _add_api(routes: APIRouter, shelf: SpotShelf, site: Site) -> None:
     @routes.get("/api/spots/{name}/decision.csv", response_class=PlainTextResponse, responses=PROBLEMS, tags=["spots"])
     def table(name: str, line: Line = "") -> Response:
         """A decision with every hand of the player to act as CSV."""
-        text = decision_csv(solved(shelf, name), line)
+        path, actions = path_of(line)
+        text = decision_csv(street_of(shelf, name, path) if path else solved(shelf, name), actions)
         return PlainTextResponse(text, headers={"Content-Type": "text/csv; charset=utf-8"})
 
     @routes.get("/api/range", responses=PROBLEMS, tags=["spots"])
