@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import partial
 from statistics import median
 from typing import Any, Literal
 
@@ -32,19 +31,24 @@ class Workload:
     agent: str = "hulh"  # plays limit hold'em
     #: round, iterations, threads of a subgame, how many
     decisions: tuple[tuple[int, int, int, int], ...] = ((3, 60, 1, 40), (3, 100, 1, 40), (2, 40, 1, 6), (2, 30, 2, 6))
-    gains: tuple[float, ...] = (0.005, 0.001)  # of the pot, both players' added, at which a spot's time is noted
-    spots: tuple[tuple[str, str], ...] = (
-        ("Qs 7h 2c 9d 4s", "river 33 75 150, raise 100, allin"),
-        ("Qs 7h 2c 9d", "turn 33 75 150, river 33 75 150, raise 100, allin"),
+    #: board, sizes, and the exploitability in percent of the pot at which a spot's time is noted
+    spots: tuple[tuple[str, str, float], ...] = (
+        ("Qs 7h 2c 9d 4s", "river 33 75 150, raise 100, allin", 0.1),
+        ("As Kd 8s 5c 3s", "river 33 75 150, raise 100, allin", 0.1),
+        ("Td Tc 6h 5h 2s", "river 33 75 150, raise 100, allin", 0.1),
+        ("Qs 7h 2c 9d", "turn 33 75, river 33 75, raise 100, allin", 0.5),
+        ("Qs 7s 2c 9d", "turn 33 75, river 33 75, raise 100, allin", 0.5),
+        ("Qs 7h 2c", "flop 50, turn 75, river 75, allin", 0.5),
     )
+    dealer: str = "22+,A2s+,K9s+,QTs+,JTs,T9s,98s,87s,ATo+,KJo+,QJo"
+    big_blind: str = "22+,A2s+,K5s+,Q8s+,J8s+,T8s+,97s+,86s+,75s+,A8o+,KTo+,QTo+,JTo"
     pot: float = 10.0
     stacks: float = 95.0
     threads: int = 2  # of spots
 
 
 def bench_search(seed: int, say: Say, workload: Workload | None = None) -> dict[str, Any]:
-    """Median milliseconds of a decision (processor and wall time) by round and kind, and seconds of spots with all
-    hands.
+    """Median milliseconds of a decision (processor and wall time) by round and kind, and seconds of spots.
 
     A decision is the first one of a random betting line on a random board. Nothing is known of its hand before: its
     time has the ranges by Bayes' rule, which ask the agent for its strategy on every earlier board, and the subgame. It
@@ -100,30 +104,15 @@ def _decision(searching: ResolvingPolicy, round_: int, stream: int) -> tuple[flo
 
 
 def _spots(say: Say, size: Workload) -> list[dict[str, Any]]:
-    everything = ",".join(_all_hands())
     rows = []
-    for board, sizes in size.spots:
-        progress: list[tuple[float, int, float]] = []  # seconds, iterations, exploitability
-        start = time.perf_counter()
-        solution = solve_spot(
-            board, sizes, pot=size.pot, stacks=size.stacks, dealer=everything, big_blind=everything,
-            exploitability=50 * min(size.gains), threads=size.threads,
-            on_progress=partial(_note, progress, start),
+    for board, sizes, goal in size.spots:
+        start = time.process_time()
+        found = solve_spot(
+            board, sizes, pot=size.pot, stacks=size.stacks, dealer=size.dealer, big_blind=size.big_blind,
+            exploitability=goal, threads=size.threads,
         )  # fmt: skip
-        reached = {}
-        for share in size.gains:
-            seconds, iterations, now = next(row for row in progress if row[2] <= 50 * share)
-            reached[str(share)] = {"seconds": seconds, "iterations": iterations, "exploitability_percent": now}
-            say(f"{board}, {sizes}: {share:.1%} of the pot after {iterations} iterations, {seconds:.1f} s")
-        rows.append({"board": board, "sizes": sizes, "bytes": solution.bytes, "reached": reached})
+        row = {"board": board, "sizes": sizes, "hands": len(found.holes), "bytes": found.bytes, "goal_percent": goal}
+        row |= {"iterations": found.iterations, "exploitability_percent": found.exploitability, "seconds": found.seconds}
+        rows.append(row | {"processor_seconds": time.process_time() - start})
+        say(f"{board}, {sizes}: {found.exploitability:.2f} % after {found.iterations} iterations, {found.seconds:.1f} s")
     return rows
-
-
-def _note(progress: list[tuple[float, int, float]], start: float, iterations: int, now: float) -> None:
-    progress.append((time.perf_counter() - start, iterations, now))
-
-
-def _all_hands() -> list[str]:
-    ranks = "AKQJT98765432"
-    suited = [f"{high}2s+" for high in ranks[:-1]]
-    return ["22+", *suited, *(hands.replace("s", "o") for hands in suited)]
