@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 
 from deepcfr.cli.output import open_console, print_json, progress_of, warn
 from deepcfr.cli.player_records import Budget, Exploit, LowerBound, MatchUp, Rivals, SpotQuery, StrategyQuery
 from deepcfr.core.errors import ConfigError
-
-if TYPE_CHECKING:
-    pass
 
 
 def exploitability_command(command: Exploit) -> None:
@@ -231,7 +228,7 @@ def lbr_command(command: LowerBound) -> None:
     (policy,) = load_players((command.run,), command.policy, warn, search=command.search)
     boards, hands = command.boards, command.hands
     if boards is None and hands is None:
-        boards, hands = usual_sample(policy.game)
+        boards, hands = usual_sample(policy.game, command.sizes)
     with progress_of("boards or hands", open_console(command.json)) as update:
         result = local_best_response(
             policy,
@@ -240,6 +237,7 @@ def lbr_command(command: LowerBound) -> None:
             hands=hands,
             threads=command.threads,
             rounds=command.rounds,
+            sizes=command.sizes,
             lines=LINES if command.lines is None else command.lines,
             on_board=update,
         )

@@ -74,36 +74,50 @@ class Translation:
         self.game, self.rules = game, rules
         self._stack, self._chance = game.rules.stack, key(seed, "translate")
 
+    def start(self) -> Shadow:
+        """The agent's betting before the first action."""
+        first = self.game.state()
+        return Shadow(first, first)
+
     def follow(self, actions: Sequence[int], player: int, hand: int) -> Shadow:
         """The agent's betting after real `actions`, of which `player` made some."""
-        first = self.game.state()
-        shadow, real = Shadow(first, first), first_state(self.rules)
+        shadow, real = self.start(), first_state(self.rules)
         for place, action in enumerate(actions):
+            ways = self.ways(shadow, real, action, mine=real.actor == player)
             chance = addressed_uniforms(self._chance, torch.tensor([hand]), torch.tensor([place]))
-            shadow = self._after(shadow, real, action, player, float(chance[0]))
+            shadow = ways[0][1] if float(chance[0]) < ways[0][0] else ways[-1][1]
             real = next_state(self.rules, real, action)
-            shadow = _in_round(shadow, real)
         return shadow
 
-    def _after(self, shadow: Shadow, real: BettingState, action: int, player: int, chance: float) -> Shadow:
-        own, mine, shadow = shadow.own, real.actor == player, replace(shadow, last=None)
+    def ways(self, shadow: Shadow, real: BettingState, action: int, *, mine: bool) -> list[tuple[float, Shadow]]:
+        """What the agent's betting may become by a real action at `real`, with the probability of each: one way or two.
+
+        `mine` are actions that the agent chose itself.
+        """
+        after = next_state(self.rules, real, action)
+        return [(chance, _in_round(found, after)) for chance, found in self._after(shadow, real, action, mine)]
+
+    def _after(self, shadow: Shadow, real: BettingState, action: int, mine: bool) -> list[tuple[float, Shadow]]:
+        own, shadow = shadow.own, replace(shadow, last=None)
         if shadow.lost or action == FOLD:
-            return shadow
+            return [(1.0, shadow)]
         if action < RAISE:
-            return replace(shadow, own=own.after(check_or_call(own)), last=(own, check_or_call(own)))
+            return [(1.0, replace(shadow, own=own.after(check_or_call(own)), last=(own, check_or_call(own))))]
         share = _share(real, action)
         sizes = {choice: _own_share(own, choice) for choice in own.legal() if choice >= RAISE}
         if mine and (same := [choice for choice in sizes if self._real(own, real, choice) == action]):
-            return self._raised(shadow, same[0], known=True)
+            return [(1.0, self._raised(shadow, same[0], known=True))]
         ending = [choice for choice in sizes if self._puts_in_all(own, choice)]
         if action == self.rules.stack and ending:
-            return self._raised(shadow, ending[-1], known=True)
+            return [(1.0, self._raised(shadow, ending[-1], known=True))]
         if 2 * action < self.rules.stack:
             sizes = {choice: size for choice, size in sizes.items() if choice not in ending}
         if not sizes:
-            return self._without_room(shadow, real.actor)
-        chosen = _mapped(sizes, share, chance)
-        return self._raised(shadow, chosen, known=abs(sizes[chosen] - share) < _EXACT)
+            return [(1.0, self._without_room(shadow, real.actor))]
+        return [
+            (chance, self._raised(shadow, chosen, known=abs(sizes[chosen] - share) < _EXACT))
+            for chosen, chance in _mapped(sizes, share).items()
+        ]
 
     def _raised(self, shadow: Shadow, choice: int, *, known: bool) -> Shadow:
         """The shadow after a raise of the agent's game."""
@@ -133,9 +147,14 @@ class Translation:
         self, policy: Policy, shadow: Shadow, real: BettingState, holes: Cards, board: Sequence[int]
     ) -> dict[int, Doubles]:
         """The probability of real actions by a policy of the game with each of `holes`, uint8 [H, hole cards], each [H]."""
+        lost = shadow.lost  # then the agent is not asked
+        rows = np.ones((len(holes), 1)) if lost else hand_strategy(policy, shadow.own, holes, board)
+        return self.real_strategy(shadow, real, rows)
+
+    def real_strategy(self, shadow: Shadow, real: BettingState, rows: Doubles) -> dict[int, Doubles]:
+        """The probability of each real action, [H], by the agent's strategy [H, A] in its own betting."""
         if shadow.lost:
-            return {CALL: np.ones(len(holes))}
-        rows = hand_strategy(policy, shadow.own, holes, board)
+            return {CALL: np.ones(len(rows))}
         found: dict[int, Doubles] = {}
         for action, real_action in self.choices(shadow, real).items():
             found[real_action] = found.get(real_action, 0.0) + rows[:, action]
@@ -237,11 +256,12 @@ def _own_share(own: PublicState, action: int) -> float:
     return (own.after(action).chips[own.actor] - called) / (2 * called)
 
 
-def _mapped(sizes: dict[int, float], share: float, chance: float) -> int:
-    """The agent's raise that a real one becomes; `chance` is uniform in [0, 1)."""
+def _mapped(sizes: dict[int, float], share: float) -> dict[int, float]:
+    """The agent's raises that a real one may become, one or two, the smaller first, with their probabilities."""
     ordered = sorted(sizes, key=lambda action: sizes[action])
     above = next((place for place, action in enumerate(ordered) if sizes[action] >= share), len(ordered))
     if above in (0, len(ordered)):
-        return ordered[min(above, len(ordered) - 1)]
+        return {ordered[min(above, len(ordered) - 1)]: 1.0}
     low, high = ordered[above - 1], ordered[above]
-    return low if chance < harmonic(share, sizes[low], sizes[high]) else high
+    chance = harmonic(share, sizes[low], sizes[high])
+    return {low: chance, high: 1 - chance}
