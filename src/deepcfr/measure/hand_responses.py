@@ -10,7 +10,8 @@ With sizes of its own the responder plays no-limit poker, and the opponent takes
 keeps both, each with its probability.
 
 A gain is counted without the luck of the cards and of the opponent's actions, as in AIVAT (Burch, Schmid, Moravcik,
-Morrill and Bowling 2018). The value of a state is the responder's mean gain over the range if nobody bets any more. Of
+Morrill and Bowling 2018). The value of a state is the responder's mean gain over the range if nobody bets any more, and
+that of a fold if it is to act and loses less so. Of
 a responder's action the change of this value counts, of an opponent's action its mean change over the actions that the
 range may take, and of cards nothing, because their mean change is 0; so is the mean of the value at the beginning. So
 the mean over deals is that of the payoffs. Where results of hands come from a sample of boards, the payoffs themselves
