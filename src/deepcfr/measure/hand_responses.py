@@ -116,6 +116,7 @@ class ResponderHand:
     def __init__(self, responder: Responder, cards: Cards, seat: int, odds: dict[int, Doubles]) -> None:
         self.responder, self.game, self.cards, self.seat = responder, responder.game, cards, seat
         self._ask: dict[int, tuple[Ints, RowStrategy]] = {}  # hands of the opponent in a round, and its strategy there
+        self._searched: dict[tuple[int, tuple[int, ...]], dict[int, Doubles]] = {}  # by where search began, and actions
         self._asked: dict[int, Doubles] = {}  # the opponent's strategy [H, A] at nodes of its game
         hole, holes = responder.rules.hole_cards, responder.holes
         hands = (np.sort(cards[hole * player : hole * (player + 1)]) for player in (0, 1))
@@ -214,8 +215,12 @@ class ResponderHand:
         found: dict[int, Range] = {}
         for shadow, weights in before:
             if isinstance(state, NoLimitState) and translation and shadow:
-                rows = np.ones((len(weights), 1)) if shadow.lost else self.strategies(shadow.own, before)
-                shares = translation.real_strategy(shadow, state.now, rows)
+                begin = translation.searched_from(self.responder.policy, shadow, state.now)
+                if begin:
+                    shares = self.searched(begin, state, before)
+                else:
+                    rows = np.ones((len(weights), 1)) if shadow.lost else self.strategies(shadow.own, before)
+                    shares = translation.real_strategy(shadow, state.now, rows)
             else:
                 rows = self.strategies(state, before)
                 shares = {action: rows[:, action] for action in state.legal()}
@@ -247,6 +252,23 @@ class ResponderHand:
             rows[alive] = ask(np.full(len(alive), node), np.arange(len(alive)))
             self._asked[node] = rows
         return self._asked[node]
+
+    def searched(self, begin: PublicState, state: NoLimitState, before: Range) -> dict[int, Doubles]:
+        """The opponent's strategy at a state of no-limit poker by search, each action's [H]; 0 for hands not in a range.
+
+        `begin` is as in `PlaysRealSizes.strategy`.
+        """
+        place = self.game.node_of(begin), state.actions
+        if place not in self._searched:
+            search, alive = self.responder.policy.real_sizes, np.flatnonzero(total(before))
+            assert search
+            holes, board = self.responder.holes[alive], self._board(state.round)
+            found = search.strategy(state.rules, begin, state.now, holes, board)
+            every = {action: np.zeros(len(self.responder.holes)) for action in found}
+            for action, shares in found.items():
+                every[action][alive] = shares
+            self._searched[place] = every
+        return self._searched[place]
 
     def odds(self, round_: int) -> Doubles:
         """The responder's odds against every hand on the board of a round, [H]."""

@@ -272,6 +272,10 @@ class WithFirstRound(Policy):
     def on_board(self, tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
         return self.first_round.on_board(board) if board.round == 0 else self.policy.on_board(tree, board)
 
+    def on_hands(self, nodes: Ints, cards: Cards) -> npt.NDArray[np.floating]:
+        first = int(self.game.round[torch.from_numpy(nodes[:1])][0]) == 0
+        return super().on_hands(nodes, cards) if first else self.policy.on_hands(nodes, cards)
+
     def row_strategy(self, player: int, round_: int, cards: npt.NDArray[np.uint8]) -> RowStrategy:
         if round_ > 0:
             return self.policy.row_strategy(player, round_, cards)

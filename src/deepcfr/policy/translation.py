@@ -54,7 +54,7 @@ class Shadow:
     """The agent's betting beside the real one."""
 
     own: PublicState
-    begin: PublicState  # where the round began
+    begins: tuple[PublicState, ...]  # where each round began, as long as it was not lost
     faced: tuple[PublicState, ...] = ()  # positions of the round at which a bet was answered with a raise
     lost: bool = False  # whether the agent's betting is at another place than the real one
     translated: bool = False  # whether a raise of the hand had a size that the agent does not know
@@ -77,7 +77,7 @@ class Translation:
     def start(self) -> Shadow:
         """The agent's betting before the first action."""
         first = self.game.state()
-        return Shadow(first, first)
+        return Shadow(first, (first,))
 
     def follow(self, actions: Sequence[int], player: int, hand: int) -> Shadow:
         """The agent's betting after real `actions`, of which `player` made some."""
@@ -132,7 +132,7 @@ class Translation:
         if before:
             place = before[-1]
             return replace(shadow, own=shadow.faced[place], faced=shadow.faced[:place], translated=True)
-        begin = shadow.begin
+        begin = shadow.begins[-1]
         opening = begin if begin.actor == raiser else begin.after(check_or_call(begin))
         bets = [choice for choice in opening.legal() if choice >= RAISE]
         if opening.over or opening.actor != raiser or not bets:
@@ -147,9 +147,18 @@ class Translation:
         self, policy: Policy, shadow: Shadow, real: BettingState, holes: Cards, board: Sequence[int]
     ) -> dict[int, Doubles]:
         """The probability of real actions by a policy of the game with each of `holes`, uint8 [H, hole cards], each [H]."""
+        if (begin := self.searched_from(policy, shadow, real)) and policy.real_sizes:
+            return policy.real_sizes.strategy(self.rules, begin, real, holes, board)
         lost = shadow.lost  # then the agent is not asked
         rows = np.ones((len(holes), 1)) if lost else hand_strategy(policy, shadow.own, holes, board)
         return self.real_strategy(shadow, real, rows)
+
+    @staticmethod
+    def searched_from(policy: Policy, shadow: Shadow, real: BettingState) -> PublicState | None:
+        """Where the agent's betting was when the real betting took over, if the policy searches in that at `real`."""
+        search = policy.real_sizes
+        found = search is not None and real.round >= search.first and len(shadow.begins) > search.first
+        return shadow.begins[search.first] if search and found else None
 
     def real_strategy(self, shadow: Shadow, real: BettingState, rows: Doubles) -> dict[int, Doubles]:
         """The probability of each real action, [H], by the agent's strategy [H, A] in its own betting."""
@@ -241,7 +250,8 @@ def _in_round(shadow: Shadow, real: BettingState) -> Shadow:
     astray = own.over or (own.round, own.actor) != (real.round, real.actor)
     lost = shadow.lost or (real.ended == NOT_TERMINAL and astray)
     if not real.actions[-1]:
-        return Shadow(own, own, lost=lost, translated=shadow.translated, last=shadow.last)
+        begins = shadow.begins if lost else (*shadow.begins, own)
+        return Shadow(own, begins, lost=lost, translated=shadow.translated, last=shadow.last)
     return replace(shadow, own=own, lost=lost)
 
 

@@ -288,7 +288,12 @@ def searching(policy: Policy, settings: SearchConfig) -> Policy:
 
     Raises what `ResolvingPolicy` raises.
     """
-    return (LineSearch if isinstance(policy.game, ImplicitPoker) else ResolvingPolicy)(policy, settings)
+    found = (LineSearch if isinstance(policy.game, ImplicitPoker) else ResolvingPolicy)(policy, settings)
+    if found.game.rules.betting != "limit" and settings.sizes == "real":
+        from deepcfr.search.real_sizes import RealSizes
+
+        found.real_sizes = RealSizes(policy, settings, searched_rounds(found.game.rules, settings)[0])
+    return found
 
 
 _KEPT_LINES = 32  # whose subgames are kept
