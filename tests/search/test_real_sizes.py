@@ -85,7 +85,7 @@ def test_with_the_bets_of_its_game_it_is_search_in_its_game(first: int, kind: Se
 def test_bets_of_other_sizes_are_not_translated(first: int) -> None:
     """After bets of 5 and 6 chips in the first round and one of 9 in the second."""
     policy = rounds_of(first, "gadget")
-    found, own = answers(policy, [5, CALL, 9], (2,))
+    found, _ = answers(policy, [5, CALL, 9], (2,))
     assert list(found) == [FOLD, CALL, 9 + 18 // 2, 9 + 18, 40]  # half a pot, a pot, and all-in
     assert sum(found.values()) == pytest.approx(np.ones(5))
     larger, _ = answers(policy, [5, CALL, 30], (2,))
