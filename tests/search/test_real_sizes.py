@@ -18,7 +18,7 @@ from deepcfr.measure.hand_responses import Responder
 from deepcfr.policy.base import Policy, UniformPolicy
 from deepcfr.policy.query import hand_strategy
 from deepcfr.policy.translation import Translation, real_rules
-from deepcfr.search.policy import searching
+from deepcfr.search.lines import searching
 from deepcfr.search.spot_sizes import Sizes
 
 # One card of three each, antes of 2 and no bets: the only bet of a search is the real one.

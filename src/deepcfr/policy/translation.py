@@ -90,7 +90,7 @@ class Translation:
         return shadow
 
     def ways(self, shadow: Shadow, real: BettingState, action: int, *, mine: bool) -> list[tuple[float, Shadow]]:
-        """What the agent's betting may become by a real action at `real`, with the probability of each: one way or two.
+        """The bettings that the agent's may become by a real action at `real`, one or two, with their probabilities.
 
         `mine` are actions that the agent chose itself.
         """
@@ -155,7 +155,7 @@ class Translation:
 
     @staticmethod
     def searched_from(policy: Policy, shadow: Shadow, real: BettingState) -> PublicState | None:
-        """Where the agent's betting was when the real betting took over, if the policy searches in that at `real`."""
+        """The agent's betting when its search in the real one began, None if it does not search at `real`."""
         search = policy.real_sizes
         found = search is not None and real.round >= search.first and len(shadow.begins) > search.first
         return shadow.begins[search.first] if search and found else None

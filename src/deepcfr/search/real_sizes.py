@@ -45,11 +45,11 @@ from deepcfr.policy.translation import Shadow, Translation
 from deepcfr.search.policy import ResolvingPolicy
 from deepcfr.search.subgame import PLAYERS
 
-_KEPT_LINES = 32  # whose subgames are kept
+KEPT_LINES = 32  # whose subgames are kept
 
 
 class RealSizes:
-    """What a searching agent plays in no-limit poker from round `first` on; thread-safe.
+    """A searching agent's play in no-limit poker from round `first` on; thread-safe.
 
     `policy` is the agent without search.
     """
@@ -57,7 +57,7 @@ class RealSizes:
     def __init__(self, policy: Policy, settings: SearchConfig, first: int) -> None:
         assert isinstance(policy.game, Poker)
         self.policy, self.game, self.settings, self.first = policy, policy.game, settings, first
-        self._on = lru_cache(maxsize=_KEPT_LINES)(self._search)
+        self._on = lru_cache(maxsize=KEPT_LINES)(self._search)
 
     def strategy(
         self, rules: PokerRules, begin: PublicState, real: BettingState, holes: Cards, board: Sequence[int]
@@ -254,7 +254,7 @@ class RealSearch(ResolvingPolicy):
         begin = policy.game.state()
         for action in betting.actions:
             begin = begin.after(action)
-        super().__init__(_Translated(policy, game, betting, begin), settings, share=1 / _KEPT_LINES)
+        super().__init__(_Translated(policy, game, betting, begin), settings, share=1 / KEPT_LINES)
         places = {state: node for node, (state, _) in betting.positions().items()}
         self.asked = places[betting.real]
         self._places = places
