@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -68,7 +68,7 @@ class RealSizes:
         fit in memory.
         """
         search = self._on(rules, self.game.node_of(begin), real)
-        infosets = Infosets(torch.full((len(holes),), search.asked), self._visible(holes, board))
+        infosets = Infosets(torch.full((len(holes),), search.betting.node[real]), self._visible(holes, board))
         rows = search.probabilities(infosets).double().numpy()
         edges = search.betting.after(real)
         return {real_action(real, action, after): rows[:, action] for action, after in edges.items()}
@@ -92,10 +92,15 @@ def replay(rules: PokerRules, real: BettingState) -> list[tuple[BettingState, in
     """The positions before a real one, with the action of each."""
     state, steps = first_state(rules), []
     for amount in (amount for actions in real.actions for amount in actions):
-        action = CALL if amount == state.to_call else int(state.chips[state.actor] + amount)
+        action = _action(state, amount)
         steps.append((state, action))
         state = next_state(rules, state, action)
     return steps
+
+
+def _action(state: BettingState, amount: float) -> int:
+    """The action of no-limit poker by which the actor puts in so many chips more and does not fold."""
+    return CALL if amount == state.to_call else int(state.chips[state.actor] + amount)
 
 
 def real_action(state: BettingState, action: int, after: BettingState) -> int:
@@ -123,7 +128,7 @@ class RealBetting:
         _, nodes, actions = game.paths(np.array([begin]))
         self.nodes, self.actions = nodes.tolist(), actions.tolist()
         at = torch.from_numpy(nodes)
-        self._places = list(zip(game.round[at].tolist(), game.actor[at].tolist(), strict=True)) if len(nodes) else []
+        self._places = list(zip(game.round[at].tolist(), game.actor[at].tolist(), strict=True))
         most = game.encoding.num_actions + 1  # the real bet is one more
         self.tree = unroll(self._line(0), self.after, rules, most, FEWER_SIZES)
 
@@ -154,8 +159,7 @@ class RealBetting:
         now = known[state.round] if state.round < len(known) else ()
         if done != (*known[: state.round], now[: len(done[-1])]) or len(done[-1]) >= len(now):
             return None
-        amount = now[len(done[-1])]
-        return CALL if amount == state.to_call else int(state.chips[state.actor] + amount)
+        return _action(state, now[len(done[-1])])
 
     def _totals(self, state: BettingState) -> set[int]:
         """The chips that the actor has put in after each raise that the agent's game has here."""
@@ -177,8 +181,9 @@ class RealBetting:
             totals |= {total} if higher and total >= least else set()
         return totals
 
-    def positions(self) -> dict[int, tuple[BettingState, dict[int, BettingState]]]:
-        """Each decision of the real betting by its node, with what may follow; parents come first."""
+    @cached_property
+    def decisions(self) -> dict[int, tuple[BettingState, dict[int, BettingState]]]:
+        """Each decision of the real betting by its node, with what may follow by action; parents come first."""
         node = 0
         for action in self.actions:
             node = int(self.tree.child[node, action])
@@ -190,6 +195,11 @@ class RealBetting:
                 found[node] = state, self.after(state)
                 stack += [(int(self.tree.child[node, action]), after) for action, after in found[node][1].items()]
         return found
+
+    @cached_property
+    def node(self) -> dict[BettingState, int]:
+        """The node of each decision of the real betting."""
+        return {state: node for node, (state, _) in self.decisions.items()}
 
 
 class _Translated(Policy):
@@ -208,7 +218,7 @@ class _Translated(Policy):
             self._node[node], self._action[node] = own, np.arange(width)
             node = int(game.tree.child[node, action])
         shadows = {node: Shadow(begin, (begin,))}
-        for node, (state, after) in betting.positions().items():
+        for node, (state, after) in betting.decisions.items():
             shadow, ways = shadows[node], {real_action(state, action, to): action for action, to in after.items()}
             if not shadow.lost:
                 self._node[node] = betting.own.node_of(shadow.own)
@@ -255,9 +265,6 @@ class RealSearch(ResolvingPolicy):
         for action in betting.actions:
             begin = begin.after(action)
         super().__init__(_Translated(policy, game, betting, begin), settings, share=1 / KEPT_LINES)
-        places = {state: node for node, (state, _) in betting.positions().items()}
-        self.asked = places[betting.real]
-        self._places = places
 
     def _strategy(self, part: PartialRound, board: Board, roots: Ints, players: tuple[int, ...] = PLAYERS) -> Floats:
         if self.earlier is None or not self.earlier.betting.start.round <= board.round < self.betting.round:
@@ -273,11 +280,10 @@ class RealSearch(ResolvingPolicy):
         own = self._runout(board.cards)[board.round]
         strategy = super()._strategy(self._whole[board.round], own, np.arange(len(tree.roots)))
         result = np.zeros((part.tree.num_edges, len(board)), np.float32)
-        at = {node: state for state, node in later._places.items()}
         for edge, (place, action) in enumerate(zip(part.tree.edge_node, part.tree.edge_action, strict=True)):
-            state = at[int(part.tree.nodes[place])]
-            after = later.betting.after(state)[int(action)]
+            state, ways = later.betting.decisions[int(part.tree.nodes[place])]
+            after = ways[int(action)]
             same = next(number for number, found in self.betting.after(state).items() if found == after)
-            here = int(np.searchsorted(tree.nodes, self._places[state]))
+            here = int(np.searchsorted(tree.nodes, self.betting.node[state]))
             result[edge] = strategy[tree.edge_of[here, same]]
         return result
