@@ -41,8 +41,10 @@ def answers(
     rules = state.rules
     holes = all_hands(rules.num_cards, rules.hole_cards)
     holes = holes[~np.isin(holes, board).any(1)]
-    own = hand_strategy(policy, shadow.own, holes, board)
-    return translation.strategy(policy, shadow, state.now, holes, board), own
+    plain = policy.policy  # type: ignore[attr-defined]
+    own = Translation(plain, rules, 0).follow(state.actions, state.actor, 0)
+    rows = hand_strategy(policy, own.own, holes, board)
+    return translation.strategy(policy, shadow, state.now, holes, board), rows
 
 
 @pytest.mark.parametrize("bet", [2, 3])
@@ -92,6 +94,8 @@ def test_bets_of_other_sizes_are_not_translated(first: int) -> None:
     assert (larger[FOLD] >= found[FOLD] - 1e-6).all()
     assert larger[FOLD].sum() > found[FOLD].sum() + 0.1
     np.testing.assert_array_equal(answers(policy, [5, CALL, 9], (2,))[0][FOLD], found[FOLD])  # whatever else was asked
+    followed = [Translation(each, real_rules(each), 0).follow((4, CALL, 9), 0, 0) for each in (policy, policy.policy)]  # type: ignore[attr-defined]
+    assert [shadow.translated for shadow in followed] == [False, True]
     translated = searching(policy.policy, SearchConfig(sizes="translated"))  # type: ignore[attr-defined]
     assert translated.real_sizes is None
 

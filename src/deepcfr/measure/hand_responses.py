@@ -215,7 +215,7 @@ class ResponderHand:
         found: dict[int, Range] = {}
         for shadow, weights in before:
             if isinstance(state, NoLimitState) and translation and shadow:
-                begin = translation.searched_from(self.responder.policy, shadow, state.now)
+                begin = translation.searched_from(shadow, state.now)
                 if begin:
                     shares = self.searched(begin, state, before)
                 else:

@@ -73,6 +73,7 @@ class Translation:
             raise GameError(f"'{game.name}' is not poker.")
         self.game, self.rules = game, rules
         self._stack, self._chance = game.rules.stack, key(seed, "translate")
+        self._real_from = policy.real_sizes.first if policy.real_sizes else None
 
     def start(self) -> Shadow:
         """The agent's betting before the first action."""
@@ -94,8 +95,18 @@ class Translation:
 
         `mine` are actions that the agent chose itself.
         """
+        if self.searched_from(shadow, real):
+            return [(1.0, shadow)]
         after = next_state(self.rules, real, action)
         return [(chance, _in_round(found, after)) for chance, found in self._after(shadow, real, action, mine)]
+
+    def searched_from(self, shadow: Shadow, real: BettingState) -> PublicState | None:
+        """The agent's betting when its search in the real one began, None if it does not search at `real`.
+
+        The agent's betting ends there.
+        """
+        first = self._real_from
+        return None if first is None or real.round < first or len(shadow.begins) <= first else shadow.begins[first]
 
     def _after(self, shadow: Shadow, real: BettingState, action: int, mine: bool) -> list[tuple[float, Shadow]]:
         own, shadow = shadow.own, replace(shadow, last=None)
@@ -147,18 +158,11 @@ class Translation:
         self, policy: Policy, shadow: Shadow, real: BettingState, holes: Cards, board: Sequence[int]
     ) -> dict[int, Doubles]:
         """The probability of real actions by a policy of the game with each of `holes`, uint8 [H, hole cards], each [H]."""
-        if (begin := self.searched_from(policy, shadow, real)) and policy.real_sizes:
+        if policy.real_sizes and (begin := self.searched_from(shadow, real)):
             return policy.real_sizes.strategy(self.rules, begin, real, holes, board)
         lost = shadow.lost  # then the agent is not asked
         rows = np.ones((len(holes), 1)) if lost else hand_strategy(policy, shadow.own, holes, board)
         return self.real_strategy(shadow, real, rows)
-
-    @staticmethod
-    def searched_from(policy: Policy, shadow: Shadow, real: BettingState) -> PublicState | None:
-        """The agent's betting when its search in the real one began, None if it does not search at `real`."""
-        search = policy.real_sizes
-        found = search is not None and real.round >= search.first and len(shadow.begins) > search.first
-        return shadow.begins[search.first] if search and found else None
 
     def real_strategy(self, shadow: Shadow, real: BettingState, rows: Doubles) -> dict[int, Doubles]:
         """The probability of each real action, [H], by the agent's strategy [H, A] in its own betting."""
