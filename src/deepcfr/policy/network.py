@@ -72,7 +72,9 @@ class AveragePolicy(Policy):
         encoded, legal = self._nodes[node], self.game.encoding.legal[node]
         result = np.empty((len(nodes), len(cards), self.network.num_actions), np.float32)
         for some, outputs in self.network.on_grid(torch.from_numpy(cards).to(encoded.device), encoded):
-            result[some] = masked_softmax(outputs, legal[some, None]).cpu().numpy()
+            # along whole rows of hands, as networks give them: some six times as fast as within a hand
+            shares = masked_softmax(outputs.transpose(1, 2), legal[some, :, None], 1)
+            result[some] = shares.transpose(1, 2).cpu().numpy()
         return result
 
     @torch.no_grad()
