@@ -126,6 +126,7 @@ def test_with_the_sizes_of_the_game_it_gains_what_it_gains_in_the_game() -> None
     policy = random_table(2, ImplicitPoker(rules))
     there, here = bound(policy, 30), bound(policy, 30, sizes="100, raise none")
     assert here.seats == pytest.approx(there.seats, abs=1e-9)
+    assert bound(policy, 30, sizes="100, cap 0").seats == here.seats
     assert here.seats != pytest.approx(bound(policy, 30, sizes="150, raise none").seats)
     assert (there.sizes, here.sizes) == (None, "bet 100, raise none")
 

@@ -106,7 +106,8 @@ class Sizes:
 
     def totals(self, rules: PokerRules, state: BettingState) -> list[int]:
         """The chips that the actor of a no-limit game has put in after each of its bets or raises, ascending."""
-        return _Builder(rules, 0, 0, self, donk=False).totals(state) if RAISE in legal_actions(rules, state) else []
+        can = state.raises <= self.cap and RAISE in legal_actions(rules, state)
+        return _Builder(rules, 0, 0, self, donk=False).totals(state) if can else []
 
     @property
     def none(self) -> bool:
