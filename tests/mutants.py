@@ -160,7 +160,7 @@ MUTANTS = (
            'strategy, reduction="none").sum(-1).mul(weight).sum()', 'strategy, reduction="none").sum(-1).sum()',
            "network/test_losses.py"),
     Mutant("illegal actions take part in the softmax", "network/fit.py",
-           "return logits.masked_fill(~legal, -torch.inf).softmax(-1)", "return logits.softmax(-1)",
+           "return logits.masked_fill(~legal, -torch.inf).softmax(dim)", "return logits.softmax(dim)",
            "network/test_losses.py"),
     Mutant("the cosine falls to a half only", "network/fit.py",
            "0.5 * (1 + math.cos(math.pi * step / config.steps))",

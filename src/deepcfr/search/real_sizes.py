@@ -68,34 +68,29 @@ class RealSizes:
         fit in memory.
         """
         search = self._on(rules, self.game.node_of(begin), real)
-        infosets = Infosets(torch.full((len(holes),), search.betting.node[real]), self._visible(holes, board))
+        cards = torch.from_numpy(self.game.visible_cards(holes, board))
+        infosets = Infosets(torch.full((len(holes),), search.betting.node[real]), cards)
         rows = search.probabilities(infosets).double().numpy()
         edges = search.betting.after(real)
         return {real_action(real, action, after): rows[:, action] for action, after in edges.items()}
 
-    def _visible(self, holes: Cards, board: Sequence[int]) -> torch.Tensor:
-        return torch.from_numpy(self.game.visible_cards(holes, board))
-
     def _search(self, rules: PokerRules, begin: int, real: BettingState) -> RealSearch:
         """The search in the real betting up to `real`, after the agent's own up to the node `begin`."""
-        steps = replay(rules, real)
-        starts = [state for state, _ in steps if state.round >= self.first and not state.actions[-1]]
-        earlier = None
-        if real.round > self.first:
-            last = [state for state, _ in steps if state.round == real.round - 1][-1]
-            earlier = self._on(rules, begin, last)
-        betting = RealBetting(self.game, rules, begin, (starts or [real])[0], real)
+        states = [*_before(rules, real), real]
+        start = next(state for state in states if state.round == self.first)
+        last = [state for state in states if self.first <= state.round < real.round][-1:]
+        earlier = self._on(rules, begin, *last) if last else None
+        betting = RealBetting(self.game, rules, begin, start, real)
         return RealSearch(self.policy, self.settings, betting, earlier)
 
 
-def replay(rules: PokerRules, real: BettingState) -> list[tuple[BettingState, int]]:
-    """The positions before a real one, with the action of each."""
-    state, steps = first_state(rules), []
+def _before(rules: PokerRules, real: BettingState) -> list[BettingState]:
+    """The positions before a real one."""
+    state, states = first_state(rules), []
     for amount in (amount for actions in real.actions for amount in actions):
-        action = _action(state, amount)
-        steps.append((state, action))
-        state = next_state(rules, state, action)
-    return steps
+        states.append(state)
+        state = next_state(rules, state, _action(state, amount))
+    return states
 
 
 def _action(state: BettingState, amount: float) -> int:
