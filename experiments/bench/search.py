@@ -112,7 +112,13 @@ def _spots(say: Say, size: Workload) -> list[dict[str, Any]]:
             exploitability=goal, threads=size.threads,
         )  # fmt: skip
         row = {"board": board, "sizes": sizes, "hands": len(found.holes), "bytes": found.bytes, "goal_percent": goal}
-        row |= {"iterations": found.iterations, "exploitability_percent": found.exploitability, "seconds": found.seconds}
+        row |= {
+            "iterations": found.iterations,
+            "exploitability_percent": found.exploitability,
+            "seconds": found.seconds,
+        }
         rows.append(row | {"processor_seconds": time.process_time() - start})
-        say(f"{board}, {sizes}: {found.exploitability:.2f} % after {found.iterations} iterations, {found.seconds:.1f} s")
+        say(
+            f"{board}, {sizes}: {found.exploitability:.2f} % after {found.iterations} iterations, {found.seconds:.1f} s"
+        )
     return rows

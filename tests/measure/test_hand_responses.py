@@ -20,12 +20,13 @@ from deepcfr.game.bet_sizes import BET_SIZE_GAMES
 from deepcfr.game.betting import CALL, FOLD
 from deepcfr.game.public_state import PublicState
 from deepcfr.measure import check_down
-from deepcfr.measure.hand_responses import Responder, ResponderHand
+from deepcfr.measure.hand_responses import Range, Responder, ResponderHand, total
 from deepcfr.measure.local_best_response import DEFAULT_HANDS, LocalBestResponse, local_best_response
 from deepcfr.policy.base import Policy, UniformPolicy
 from deepcfr.policy.mixture import ensemble
 from deepcfr.policy.styles import scripted_policy, styled
 from deepcfr.sample.traversal_tree import showdowns
+from deepcfr.search.spot_sizes import Sizes
 
 
 def bound(policy: Policy, hands: int, seed: int = 0, **ways: Any) -> LocalBestResponse:
@@ -40,22 +41,24 @@ def every_gain(responder: Responder, cards: np.ndarray, seat: int) -> Iterator[t
     while scripts:
         script, taken, chances = scripts.pop(), [], []
         hand, rows = ResponderHand(responder, cards, seat, {}), []
-        ask = hand.strategies
+        ask = hand.answers
 
-        def recording(state: PublicState, hand=hand, ask=ask, rows=rows) -> np.ndarray:
-            found = ask(state)
-            rows.append(found[hand.hands[1 - hand.seat]])
+        def recording(state: PublicState, before: Range, hand=hand, ask=ask, rows=rows) -> dict[int, Range]:
+            found = ask(state, before)
+            rows.append({action: total(part)[hand.hands[1 - hand.seat]] for action, part in found.items()})
             return found
 
         def chance(_: int, script=script, taken=taken, rows=rows, chances=chances) -> float:
-            row = rows[-1] / rows[-1].sum()
-            first, *others = script[len(taken) : len(taken) + 1] or np.flatnonzero(row).tolist()
+            actions, row = list(rows[-1]), np.array(list(rows[-1].values())) / sum(rows[-1].values())
+            possible = [action for action, share in zip(actions, row, strict=True) if share]
+            first, *others = script[len(taken) : len(taken) + 1] or possible
             scripts.extend([*taken, other] for other in others)
             taken.append(first)
-            chances.append(row[first])
-            return float(row[:first].sum() + row[first] / 2)
+            place = actions.index(first)
+            chances.append(row[place])
+            return float(row[:place].sum() + row[place] / 2)
 
-        hand.strategies = recording  # type: ignore[method-assign]
+        hand.answers = recording  # type: ignore[method-assign]
         gained = hand.play(chance, result) / rules.unit_chips
         yield float(np.prod(chances)), gained, taken
 
@@ -69,11 +72,15 @@ def every_gain(responder: Responder, cards: np.ndarray, seat: int) -> Iterator[t
     ],
     ids=lambda policy: policy.game.name,
 )
-def test_gains_have_the_exact_mean_and_do_not_depend_on_how_the_opponent_ends_a_hand(policy: Policy) -> None:
+@pytest.mark.parametrize("sizes", [None, "none"])
+def test_gains_have_the_exact_mean_and_do_not_depend_on_how_the_opponent_ends_a_hand(
+    policy: Policy, sizes: str | None
+) -> None:
     """Over all deals and all actions of the opponent; the mean is that of responses on all boards."""
     rules = policy.game.rules  # type: ignore[attr-defined]
-    responder, deals = Responder(policy, tuple(range(rules.num_rounds)), seed=0), all_deals(policy.game)  # type: ignore[arg-type]
-    for seat, wanted in enumerate(local_best_response(policy, None).seats):
+    bets, deals = None if sizes is None else Sizes.everywhere(sizes), all_deals(policy.game)  # type: ignore[arg-type]
+    responder = Responder(policy, tuple(range(rules.num_rounds)), 0, bets)
+    for seat, wanted in enumerate(local_best_response(policy, None, sizes=sizes).seats):
         mean, compared = 0.0, 0
         for cards in deals:
             found = list(every_gain(responder, cards, seat))
@@ -87,7 +94,60 @@ def test_gains_have_the_exact_mean_and_do_not_depend_on_how_the_opponent_ends_a_
                     assert gained == pytest.approx(by_action[*taken[:-1], CALL])
                     compared += 1
         assert 1000 * mean == pytest.approx(wanted, abs=1e-6)
-        assert rules.num_rounds > 1 or compared >= 10
+        assert rules.num_rounds > 1 or compared >= 10 or sizes == "none"  # who never bets is never folded to
+
+
+# Sizes of its own
+# -----------------------------------------------------------------------------------------
+
+
+def test_a_bet_that_the_opponent_may_take_for_either_of_two_sizes_is_worth_the_mean_of_both() -> None:
+    """With the highest of five cards and a bet of 2 antes into 2, against a player to whom all actions are alike.
+
+    It takes the bet, a pot, for a raise to 2 (half a pot) with probability (1.5 - 1)(1 + 0.5) / ((1.5 - 0.5)(1 + 1)) =
+    0.375, else for one to 4, and folds with 1/4 and 1/3. Half of a pot more is all-in
+    after a call of 3.
+    """
+    policy = UniformPolicy(ImplicitPoker(ONE_ROUND))
+    hand = ResponderHand(Responder(policy, (0,), 0, Sizes.everywhere("2c")), np.array([4, 0], np.uint8), 0, {})
+    folds = 0.375 / 4 + 0.625 / 3
+    assert hand.values(hand.first) == pytest.approx({CALL: 4, 3: 4 * (folds + 3 * (1 - folds))})
+    assert hand.respond(hand.first) == 3
+    bet = hand.first.after(3)
+    answers = hand.answers(bet, hand._followed(hand.range, hand.first, 3, mine=False))
+    chances = {action: float(total(part)[0]) for action, part in answers.items()}
+    assert chances == pytest.approx({FOLD: folds, CALL: folds, 6: 0.375 * 2 / 4 + 0.625 / 3})
+    called = hand._followed(answers[6], bet, 6, mine=True)
+    assert {shadow.own.betting[0] for shadow, _ in called if shadow} == {"r2 r4", "r4 a"}
+
+
+def test_with_the_sizes_of_the_game_it_gains_what_it_gains_in_the_game() -> None:
+    rules = replace(ONE_ROUND, bet_sizes=((100,),), measure=("pot",), max_raises=(1,), all_in=(False,))
+    policy = random_table(2, ImplicitPoker(rules))
+    there, here = bound(policy, 30), bound(policy, 30, sizes="100, raise none")
+    assert here.seats == pytest.approx(there.seats, abs=1e-9)
+    assert bound(policy, 30, sizes="100, cap 0").seats == here.seats
+    assert here.seats != pytest.approx(bound(policy, 30, sizes="150, raise none").seats)
+    assert (there.sizes, here.sizes) == (None, "bet 100, raise none")
+
+
+def test_gains_without_luck_have_the_mean_of_the_payoffs_with_any_sizes() -> None:
+    """Over all deals and all actions of the opponent, which takes most bets for either of two."""
+    rules = replace(TWO_ROUNDS, num_ranks=2, stack=12, bet_sizes=((4,), (60,)), all_in=(True, True), max_raises=(2, 1))
+    policy = random_table(3, ImplicitPoker(rules))
+    responder = Responder(policy, (0, 1), 0, Sizes.everywhere("80"))
+    for seat in (0, 1):
+        means = []
+        for luck in (False, True):
+            responder.takes_luck_out = not luck
+            found = [every_gain(responder, cards, seat) for cards in all_deals(policy.game)]  # type: ignore[arg-type]
+            means.append(sum(chance * gained for deal in found for chance, gained, _ in deal) / len(found))
+        assert means[0] == pytest.approx(means[1], abs=1e-9)
+        assert abs(means[0]) > 1e-3
+
+
+# Odds and intervals
+# -----------------------------------------------------------------------------------------
 
 
 def test_where_odds_are_from_a_sample_gains_are_those_of_the_cards_as_dealt(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,11 +236,18 @@ def test_games_with_too_many_hands_are_refused(monkeypatch: pytest.MonkeyPatch) 
         ({"hands": 1}, "at least 2 hands for its interval, but 1 were asked for"),
         ({"rounds": (2,)}, "The rounds of two-rounds are 0 to 1, but 2 was given"),
         ({"rounds": ()}, "no round was given"),
+        ({"sizes": "big"}, "'big' is not a size: write flop, turn, river, bet"),
+        ({"sizes": "100", "hands": None}, "with sizes of its own .bet 100, raise 100. is played on deals: give hands"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         bound(random_table(1), **({"hands": 10} | settings))
+
+
+def test_sizes_need_a_game_of_no_limit() -> None:
+    with pytest.raises(GameError, match="'leduc' has no raises that could stand for those of no-limit poker"):
+        bound(random_policy(LEDUC, 1), 10, sizes="100")
 
 
 def test_ensembles_are_measured_by_their_averages() -> None:
@@ -210,6 +277,8 @@ def test_the_command_measures_a_bet_size_run_by_hands(tmp_path: Path, monkeypatc
     assert (exact["exact"], exact["hands"]) == (True, 0)
     many = deepcfr("lbr", tmp_path / "run", "--hands", 200, "--json").json
     assert exact["mean"] == pytest.approx(many["mean"], abs=2 * many["interval"])
+    sized = deepcfr("lbr", tmp_path / "run", *ways, "--sizes", "70 allin", "--rounds", 1)
+    assert "in rounds 1 with sizes 'bet 70 allin, raise 70 allin' gains" in sized.out
     style = deepcfr("lbr", f"random:{tmp_path / 'run'}", *ways, "--json").json
     assert (style["policy"], style["run"]) == ("uniform", f"random:{tmp_path / 'run'}")
     assert style["mean"] == pytest.approx(bound(UniformPolicy(ImplicitPoker(TWO_ROUNDS)), 20).mean)

@@ -46,9 +46,9 @@ NO_LIMIT = replace(  # players are all-in after two raises, in either round
 class RuleOverAllDeals(AllDeals):
     """A player of `seat` that decides in `rounds` as the paper does, from sums over all deals that it cannot tell apart."""
 
-    def __init__(self, policy: TablePolicy, seat: int, rounds: Sequence[int]) -> None:
+    def __init__(self, policy: TablePolicy, seat: int, rounds: Sequence[int], *, bets: bool) -> None:
         super().__init__(policy)
-        self.seat, self.rounds = seat, rounds
+        self.seat, self.rounds, self.bets = seat, rounds, bets
         rules = self.game.rules
         result = showdowns(self.cards, rules.hole_cards, rules.num_suits).astype(np.float64) - 1
         self.result = result if seat == 0 else -result  # 1, 0 or -1 in every deal
@@ -68,6 +68,8 @@ class RuleOverAllDeals(AllDeals):
             return sum(sigma[:, action] * self._play(child[action], reach * sigma[:, action]) for action in child)
         if tree.round[node] not in self.rounds:
             return self._play(next(iter(child.values())), reach)
+        if not self.bets and CALL in child:
+            child.pop(RAISE, None)
         infoset, (mine, other) = self.infosets(seat, node), tree.chips[node, [seat, 1 - seat]]
         utility = []
         for action, after in child.items():
@@ -93,14 +95,19 @@ class RuleOverAllDeals(AllDeals):
     ],
     ids=lambda value: getattr(value, "name", str(value)),
 )
-def test_it_gains_what_the_rule_gains_over_all_deals(rules: PokerRules, suits: Suits, rounds: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("sizes", [None, "none"])
+def test_it_gains_what_the_rule_gains_over_all_deals(
+    rules: PokerRules, suits: Suits, rounds: tuple[int, ...], sizes: str | None
+) -> None:
     policy = random_policy(rules, 1, suits)
-    result = local_best_response(policy, None, rounds=rounds)
-    assert result.seats == pytest.approx([RuleOverAllDeals(policy, seat, rounds).gain() for seat in (0, 1)], abs=1e-6)
+    result = local_best_response(policy, None, rounds=rounds, sizes=sizes)
+    wanted = [RuleOverAllDeals(policy, seat, rounds, bets=sizes is None).gain() for seat in (0, 1)]
+    assert result.seats == pytest.approx(wanted, abs=1e-6)
+    assert result.sizes == sizes
     assert (result.rounds, result.exact, result.boards, result.interval) == (rounds, True, 0, 0.0)
     assert result.mean == pytest.approx(sum(result.seats) / 2, abs=1e-9)
     if len(rounds) == rules.num_rounds:
-        assert local_best_response(policy, None).seats == result.seats
+        assert local_best_response(policy, None, sizes=sizes).seats == result.seats
 
 
 # A lower bound

@@ -32,8 +32,8 @@ from deepcfr.measure.match import exact_match, sampled_match
 from deepcfr.network.networks import build_network
 from deepcfr.policy.base import Policy, UniformPolicy
 from deepcfr.policy.mixture import MixturePolicy, cards_before
-from deepcfr.policy.network import FirstRound, RegretMatchingPolicy, WithFirstRound, first_board
-from deepcfr.policy.tables import TreePolicy, table_of
+from deepcfr.policy.network import AveragePolicy, FirstRound, RegretMatchingPolicy, WithFirstRound, first_board
+from deepcfr.policy.tables import TreePolicy, canonical_hands, table_of
 from deepcfr.run.folder import RunFolder
 from deepcfr.solve.deep_cfr import DeepCFR
 from deepcfr.solve.snapshots import compact, snapshot_weight, thin
@@ -63,6 +63,22 @@ def with_table(policy: Policy, seed: int) -> WithFirstRound:
 def mixture(game: PokerGame, tables: bool) -> MixturePolicy:
     policies: list[Policy] = [network_policy(game, seed) for seed in range(len(WEIGHTS))]
     return MixturePolicy(game, [with_table(p, i) for i, p in enumerate(policies)] if tables else policies, WEIGHTS)
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_every_form_of_a_network_with_a_table_is_one_strategy(average: bool) -> None:
+    game = PokerGame(LEDUC)
+    networks = network_policy(game, 1)
+    policy = with_table(AveragePolicy(game, networks.networks[0]) if average else networks, 2)
+    decisions = np.arange(game.tree.num_decisions)
+    for round_, hands in enumerate(canonical_hands(game)):
+        for player in (0, 1):
+            every = decisions[(game.tree.round[decisions] == round_) & (game.tree.actor[decisions] == player)]
+            for nodes in (every, every[-1:]):  # many nodes, and one
+                node, hand = np.repeat(nodes, len(hands)), np.tile(np.arange(len(hands)), len(nodes))
+                rows = policy.probabilities(Infosets(torch.from_numpy(node), torch.from_numpy(hands[hand]))).numpy()
+                np.testing.assert_allclose(policy.on_hands(nodes, hands).reshape(rows.shape), rows, atol=1e-6)
+                np.testing.assert_allclose(policy.row_strategy(player, round_, hands)(node, hand), rows, atol=1e-6)
 
 
 # The average

@@ -21,7 +21,9 @@ from deepcfr.policy.base import UniformPolicy
 from deepcfr.policy.mixture import ensemble
 from deepcfr.policy.styles import styled
 from deepcfr.search import policy as search_policy
-from deepcfr.search.policy import LineSearch, ResolvingPolicy, searching
+from deepcfr.search.lines import LineSearch, searching
+from deepcfr.search.policy import ResolvingPolicy
+from deepcfr.search.real_sizes import KEPT_LINES
 
 # two rounds of up to three raises each, the last one all-in
 ALL_IN = replace(TWO_ROUNDS, name="all-in", bet_sizes=((4, 8), (50,)), max_raises=(3, 2), all_in=(True, True))
@@ -84,7 +86,7 @@ def test_the_large_game_is_searched_on_the_river() -> None:
     assert (found[~legal] == 0).all()
     np.testing.assert_allclose(found[1], legal[1] / legal[1].sum())  # before the flop it is the uniform policy
     _, kept = searched._on_line(int(round_starts(positions[:1], 3)[0]))
-    assert kept._most_kept == search_policy._KEPT_BYTES / search_policy._KEPT_LINES  # lines share the memory
+    assert kept._most_kept == search_policy._KEPT_BYTES / KEPT_LINES  # lines share the memory
     # the answer does not depend on the other questions
     np.testing.assert_array_equal(rows_at(again, positions[:1], cards[:1])[0], found[0])
 

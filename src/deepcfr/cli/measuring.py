@@ -272,7 +272,7 @@ def lbr_command(command: LowerBound) -> None:
     (policy,) = load_players((command.run,), command.policy, warn, search=command.search)
     boards, hands = command.boards, command.hands
     if boards is None and hands is None:
-        boards, hands = usual_sample(policy.game)
+        boards, hands = usual_sample(policy.game, command.sizes)
     with progress_of("boards or hands", open_console(command.json)) as update:
         result = local_best_response(
             policy,
@@ -281,6 +281,7 @@ def lbr_command(command: LowerBound) -> None:
             hands=hands,
             threads=command.threads,
             rounds=command.rounds,
+            sizes=command.sizes,
             lines=LINES if command.lines is None else command.lines,
             on_board=update,
         )

@@ -190,6 +190,9 @@ class LowerBound:
     boards: Boards = None
     #: rounds, counted from 0, in which the response may bet; it calls in the others (default: all rounds)
     rounds: Annotated[tuple[int, ...] | None, arg(metavar="N [N ...]")] = None
+    #: bets and raises of the response in no-limit games, in percent of the pot as in deepcfr spot, such as "100
+    #: allin"; none for no bets, in all games (default: the sizes of the run)
+    sizes: str | None = None
     lines: int | None = None  # with --boards N: number of betting sequences to sample in each round (default: 256)
     #: number of deals to sample, each in both seats (default in games with bet sizes: 1,000)
     hands: int | None = None

@@ -390,6 +390,7 @@ class RunConfig:
 
 
 SearchKind = Literal["gadget", "unsafe"]
+SearchSizes = Literal["real", "translated"]
 
 
 @dataclass(frozen=True)
@@ -403,6 +404,8 @@ class SearchConfig:
     iterations: int = 100  #: iterations of Discounted CFR for each subgame
     #: CPU threads that share the later boards of one subgame; in the last round there is only one board
     threads: int = 1
+    #: no-limit bets that the agent's game lacks, in searched rounds: solved as they are (real) or taken for its own
+    sizes: SearchSizes = "real"
 
 
 DEFAULT_SEARCH = SearchConfig()

@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ from deepcfr.measure.match.exact import Later, ProfilePass, strategy_on
 from deepcfr.measure.match.record import in_both_seats
 from deepcfr.policy.base import Policy, boards_for
 from deepcfr.policy.styles import scripted_policy
+from deepcfr.search.spot_sizes import Sizes
 
 DEFAULT_BOARDS = 100  # boards to sample if there are too many to enumerate
 DEFAULT_HANDS = 1_000  # deals in games with a few bet sizes
@@ -60,6 +62,9 @@ class LocalBestResponse:
     seats: tuple[float, float]  # as player 0, as player 1
     seat_intervals: tuple[float, float]
     rounds: tuple[int, ...]  # rounds, from 0, in which it follows its rule; in others it checks and calls
+    sizes: (
+        str | None
+    )  # its bets and raises in the words of `deepcfr spot`, `none` for no bets; None for the policy's own
     boards: int  # runouts sampled, with all hands on each; 0 if all were enumerated
     hands: int  # deals sampled, each played in both seats; 0 if all hands were played
     exact: bool  # whether the gain is exact and not an estimate
@@ -75,8 +80,9 @@ class LocalBestResponse:
         margin = "" if self.exact else f" +- {self.interval:.3f} (95 %)"
         over = "all boards" if self.exact else f"all hands on {self.boards:,} sampled boards"
         over = f"{self.hands:,} deals in both seats" if self.hands else over
+        sizes = "" if self.sizes is None else f" with sizes '{self.sizes}'"
         return (
-            f"{self.game}: a local best response in rounds {', '.join(map(str, self.rounds))} gains "
+            f"{self.game}: a local best response in rounds {', '.join(map(str, self.rounds))}{sizes} gains "
             f"{self.mean:+.3f}{margin} {self.unit} from the policy ({self.policy}; {over}; "
             f"{self.seats[0]:+.3f} as player 0, {self.seats[1]:+.3f} as player 1): a lower bound on its exploitability."
         )
@@ -90,52 +96,60 @@ def local_best_response(
     hands: int | None = None,
     threads: int = 1,
     rounds: Sequence[int] | None = None,
+    sizes: str | None = None,
     lines: int | None = LINES,
     on_board: OnBoard | None = None,
 ) -> LocalBestResponse:
     """The gain of a local best response against `policy` in both seats, over `boards` sampled runouts or all (None).
 
     All hands are played on every runout; if `hands` is given, so many sampled deals are played instead. The responder
-    follows its rule in `rounds`, by default all. If a round begins after more than `lines` public action sequences,
-    `lines` of them are sampled, as in `boards_match`; None plays all. A mixture plays its exact average. The result
+    follows its rule in `rounds`, by default all. It bets as the policy may, or by `sizes` in the words of
+    `Sizes.everywhere`, such as `100 allin`, on deals; with `none` it folds and calls only. If a round begins after more
+    than `lines` public action sequences, `lines` of them are sampled, as in `boards_match`; None plays all. A mixture
+    plays its exact average. The result
     does not depend on `threads`. `on_board(done, total)` reports progress. Sets torch to one thread in this process.
     Raises GameError for games other than poker, for too many boards to enumerate, and for boards where the betting is
-    too large to list. Raises ConfigError for fewer than two boards or hands, less than one line, and rounds that the
-    game does not have.
+    too large to list. Raises ConfigError for fewer than two boards or hands, less than one line, rounds that the game
+    does not have, what is no sizes, and sizes on boards.
     """
     start = time.perf_counter()
     game = policy.game
     if not isinstance(game, Poker):
         raise GameError(f"A local best response plays poker games only, but '{game.name}' is not one.")
     chosen = _checked_rounds(game.name, game.rules.num_rounds, rounds)
+    own = None if sizes is None else Sizes.everywhere(sizes)
+    made = partial(_bound, policy, chosen, own, start)
     if hands is not None:
         if hands < 2:
             raise ConfigError(
                 f"A local best response needs at least 2 hands for its interval, but {hands} were asked for."
             )
-        won = in_both_seats(Responder(policy, chosen, seed).gains, hands, threads, on_board)
+        won = in_both_seats(Responder(policy, chosen, seed, own).gains, hands, threads, on_board)
         zero, one, mean = (NORMAL_95 * float(part.std(ddof=1)) / np.sqrt(hands) for part in (*won, won.mean(0)))
         first, second = won.mean(1).tolist()
-        return _bound(policy, chosen, (first, second), (zero, one, mean), start, hands=hands)
+        return made((first, second), (zero, one, mean), hands=hands)
+    if own and not own.none:
+        raise ConfigError(f"A local best response with sizes of its own ({own}) is played on deals: give hands.")
     game = poker_game(game)
+    passes = ResponsePass(game, chosen, bets=own is None)
     if boards is None:
-        seats = _over_all_boards(policy, game, chosen, threads, on_board)
-        return _bound(policy, chosen, seats, (0.0, 0.0, 0.0), start)
+        return made(_over_all_boards(policy, game, passes, threads, on_board), (0.0, 0.0, 0.0))
     require_boards("A local best response", boards, lines)
     stream, calls = key(seed, "local best response"), scripted_policy("call", game)
-    runouts = Runouts(calls, policy, boards, stream, lines, ResponsePass(game, chosen))
+    runouts = Runouts(calls, policy, boards, stream, lines, passes)
     gains = in_both_seats(runouts.gains, boards, threads, on_board)
     first, second = gains.mean(1).tolist()
     zero, one, mean = (half_interval(part, runouts.sampler.stratum) for part in (*gains, gains.mean(0)))
-    return _bound(policy, chosen, (first, second), (zero, one, mean), start, boards=boards)
+    return made((first, second), (zero, one, mean), boards=boards)
 
 
 def _bound(
     policy: Policy,
     rounds: tuple[int, ...],
+    sizes: Sizes | None,
+    start: float,
     seats: tuple[float, float],
     margins: tuple[float, float, float],
-    start: float,
     *,
     boards: int = 0,
     hands: int = 0,
@@ -152,6 +166,7 @@ def _bound(
         seats=(1000 * seats[0], 1000 * seats[1]),
         seat_intervals=(1000 * margins[0], 1000 * margins[1]),
         rounds=rounds,
+        sizes=None if sizes is None else "none" if sizes.none else str(sizes),
         boards=boards,
         hands=hands,
         exact=not boards and not hands,
@@ -160,9 +175,10 @@ def _bound(
     )
 
 
-def usual_sample(game: Game) -> tuple[int | None, int | None]:
-    """The default number of boards, None for all where exact evaluation is possible, and of hands with a few bet sizes."""
-    if isinstance(game, BetSizePoker):
+def usual_sample(game: Game, sizes: str | None = None) -> tuple[int | None, int | None]:
+    """The default number of boards, None for all where exact evaluation is possible, and of hands with a few bet sizes or
+    with a responder's own `sizes`."""
+    if isinstance(game, BetSizePoker) or (sizes is not None and not Sizes.everywhere(sizes).none):
         return None, DEFAULT_HANDS
     return (DEFAULT_BOARDS if isinstance(game, PokerGame) and too_many_boards(game.rules) else None), None
 
@@ -179,7 +195,7 @@ def _checked_rounds(name: str, num_rounds: int, rounds: Sequence[int] | None) ->
 
 
 def _over_all_boards(
-    policy: Policy, game: PokerGame, rounds: Sequence[int], threads: int, on_board: OnBoard | None
+    policy: Policy, game: PokerGame, passes: ResponsePass, threads: int, on_board: OnBoard | None
 ) -> tuple[float, float]:
     """Exact gains in both seats."""
     reason = too_many_boards(game.rules)
@@ -188,7 +204,6 @@ def _over_all_boards(
     boards = boards_for(policy)
     calls = strategy_on(boards, scripted_policy("call", game))
     theirs = strategy_on(boards, policy)
-    passes = ResponsePass(game, rounds)
 
     def visit(board: Board, reach: Floats, deal: Deal) -> Floats:
         # `visit_all` starts from one profile; the reach carried from there on is that of both players in both profiles
@@ -204,13 +219,14 @@ def _over_all_boards(
 
 class ResponsePass(ProfilePass):
     """Passes over single rounds with the responder as the first policy: in `rounds` its rule replaces the given
-    strategy.
+    strategy. Without `bets` it folds and calls only, and raises where it may not call.
 
     The second policy is the opponent in both profiles: player 1 in profile 0, and player 0 in profile 1.
     """
 
-    def __init__(self, game: PokerGame, rounds: Sequence[int]) -> None:
+    def __init__(self, game: PokerGame, rounds: Sequence[int], *, bets: bool = True) -> None:
         super().__init__()
+        self._bets = bets
         self._tree = game.tree
         self._chips = game.tree.chips / game.rules.unit_chips
         self._rounds = frozenset(rounds)
@@ -255,12 +271,20 @@ class ResponsePass(ProfilePass):
         for node, row in zip(nodes, before, strict=True):
             k = position[int(row)]
             best, choice = np.full(len(board), -np.inf), np.zeros(len(board), np.int64)
-            for edge in _by_preference(tree, int(node)):
+            for edge in self._choices(tree, int(node)):
                 after_fold = position[fold_row[edge]] if edge in fold_row else None
                 value = self._utility(seat, tree, edge, k, after_fold, anyone, ahead)
                 better = value > best
                 best[better], choice[better] = value[better], edge
             strategy[choice, np.arange(len(board))] = 1.0
+
+    def _choices(self, tree: RoundTree, node: int) -> list[int]:
+        """A decision's edges for the rule, in the order that breaks ties: check or call, raises, fold."""
+        edges = list(range(tree.first_edge[node], tree.first_edge[node + 1]))
+        ordered = sorted(edges, key=lambda edge: (tree.edge_action[edge] == FOLD, _is_raise(tree, edge), edge))
+        if self._bets:
+            return ordered
+        return [ordered[0], *(edge for edge in ordered[1:] if not _is_raise(tree, edge))]
 
     def _utility(
         self, seat: int, tree: RoundTree, edge: int, k: int, folded: int | None, anyone: Floats, ahead: Floats
@@ -293,9 +317,3 @@ def _row_after_fold(tree: RoundTree, edge: int) -> int:
     answer = int(tree.edge_child[edge])
     answers = range(tree.first_edge[answer], tree.first_edge[answer + 1])
     return int(next(tree.edge_row[e] for e in answers if tree.edge_action[e] == FOLD))
-
-
-def _by_preference(tree: RoundTree, node: int) -> list[int]:
-    """A decision's edges in the order that breaks ties: check or call, raises, fold."""
-    edges = range(tree.first_edge[node], tree.first_edge[node + 1])
-    return sorted(edges, key=lambda edge: (tree.edge_action[edge] == FOLD, _is_raise(tree, edge), edge))

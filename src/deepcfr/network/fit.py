@@ -263,9 +263,9 @@ def masked_log_softmax(logits: torch.Tensor, legal: torch.Tensor) -> torch.Tenso
     return logits.masked_fill(~legal, -torch.inf).log_softmax(-1).masked_fill(~legal, 0.0)
 
 
-def masked_softmax(logits: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
-    """Softmax over the legal actions, exactly 0 elsewhere; [I, A], or any shapes that broadcast."""
-    return logits.masked_fill(~legal, -torch.inf).softmax(-1)
+def masked_softmax(logits: torch.Tensor, legal: torch.Tensor, dim: int = -1) -> torch.Tensor:
+    """Softmax over the legal actions, which lie along `dim`, exactly 0 elsewhere; any shapes that broadcast."""
+    return logits.masked_fill(~legal, -torch.inf).softmax(dim)
 
 
 def gradients(loss: torch.Tensor, parameters: Sequence[torch.Tensor]) -> tuple[torch.Tensor | None, ...]:

@@ -12,9 +12,12 @@ import torch
 
 from deepcfr.boards.boards import Board, Boards
 from deepcfr.boards.rounds import RoundTree
-from deepcfr.core.types import Cards, Infosets, Ints
+from deepcfr.core.types import Cards, Doubles, Infosets, Ints
 from deepcfr.game.base import Game
+from deepcfr.game.betting import BettingState
 from deepcfr.game.poker import Poker, PokerGame
+from deepcfr.game.public_state import PublicState
+from deepcfr.game.rules import PokerRules
 
 RowStrategy = Callable[[Ints, Ints], npt.NDArray[np.floating]]
 """(node [M], hand [M]) to probabilities [M, A]; hands are indices into the cards given to `Policy.row_strategy`."""
@@ -23,6 +26,21 @@ RowStrategy = Callable[[Ints, Ints], npt.NDArray[np.floating]]
 def fewest_deals(policies: Sequence[Policy]) -> int | None:
     """The most deals of a match that all of some policies can play together; None for any."""
     return min((policy.most_deals for policy in policies if policy.most_deals), default=None)
+
+
+class PlaysRealSizes(Protocol):
+    """A policy's play in no-limit poker with bets of any size from a round on, in place of translated bets."""
+
+    first: int  # the round
+
+    def strategy(
+        self, rules: PokerRules, begin: PublicState, real: BettingState, holes: Cards, board: Sequence[int]
+    ) -> dict[int, Doubles]:
+        """The probability of each action of the game `rules` at `real` with each of `holes` [H, hole cards], each [H].
+
+        `begin` is where the policy's own betting was when the round began.
+        """
+        ...
 
 
 class Policy(ABC):
@@ -37,6 +55,7 @@ class Policy(ABC):
     initial: Callable[[], Policy] | None = None  # makes the policy before training; None if that is uniform
     boards: Boards | None = None  # the only boards that `on_board` accepts; None if it accepts any
     whole_rounds = False  # whether `on_board` needs the whole tree of a round, not only some of its lines
+    real_sizes: PlaysRealSizes | None = None  # None if bets of other sizes than its game's are translated in all rounds
     most_deals: int | None = (
         None  # of a match to be played together, for a policy that keeps what it finds; None for any
     )

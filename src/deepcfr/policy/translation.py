@@ -54,7 +54,7 @@ class Shadow:
     """The agent's betting beside the real one."""
 
     own: PublicState
-    begin: PublicState  # where the round began
+    begins: tuple[PublicState, ...]  # where each round began, as long as it was not lost
     faced: tuple[PublicState, ...] = ()  # positions of the round at which a bet was answered with a raise
     lost: bool = False  # whether the agent's betting is at another place than the real one
     translated: bool = False  # whether a raise of the hand had a size that the agent does not know
@@ -73,37 +73,62 @@ class Translation:
             raise GameError(f"'{game.name}' is not poker.")
         self.game, self.rules = game, rules
         self._stack, self._chance = game.rules.stack, key(seed, "translate")
+        self._real_from = policy.real_sizes.first if policy.real_sizes else None
+
+    def start(self) -> Shadow:
+        """The agent's betting before the first action."""
+        first = self.game.state()
+        return Shadow(first, (first,))
 
     def follow(self, actions: Sequence[int], player: int, hand: int) -> Shadow:
         """The agent's betting after real `actions`, of which `player` made some."""
-        first = self.game.state()
-        shadow, real = Shadow(first, first), first_state(self.rules)
+        shadow, real = self.start(), first_state(self.rules)
         for place, action in enumerate(actions):
+            ways = self.ways(shadow, real, action, mine=real.actor == player)
             chance = addressed_uniforms(self._chance, torch.tensor([hand]), torch.tensor([place]))
-            shadow = self._after(shadow, real, action, player, float(chance[0]))
+            shadow = ways[0][1] if float(chance[0]) < ways[0][0] else ways[-1][1]
             real = next_state(self.rules, real, action)
-            shadow = _in_round(shadow, real)
         return shadow
 
-    def _after(self, shadow: Shadow, real: BettingState, action: int, player: int, chance: float) -> Shadow:
-        own, mine, shadow = shadow.own, real.actor == player, replace(shadow, last=None)
+    def ways(self, shadow: Shadow, real: BettingState, action: int, *, mine: bool) -> list[tuple[float, Shadow]]:
+        """The bettings that the agent's may become by a real action at `real`, one or two, with their probabilities.
+
+        `mine` are actions that the agent chose itself.
+        """
+        if self.searched_from(shadow, real):
+            return [(1.0, shadow)]
+        after = next_state(self.rules, real, action)
+        return [(chance, _in_round(found, after)) for chance, found in self._after(shadow, real, action, mine)]
+
+    def searched_from(self, shadow: Shadow, real: BettingState) -> PublicState | None:
+        """The agent's betting when its search in the real one began, None if it does not search at `real`.
+
+        The agent's betting ends there.
+        """
+        first = self._real_from
+        return None if first is None or real.round < first or len(shadow.begins) <= first else shadow.begins[first]
+
+    def _after(self, shadow: Shadow, real: BettingState, action: int, mine: bool) -> list[tuple[float, Shadow]]:
+        own, shadow = shadow.own, replace(shadow, last=None)
         if shadow.lost or action == FOLD:
-            return shadow
+            return [(1.0, shadow)]
         if action < RAISE:
-            return replace(shadow, own=own.after(check_or_call(own)), last=(own, check_or_call(own)))
+            return [(1.0, replace(shadow, own=own.after(check_or_call(own)), last=(own, check_or_call(own))))]
         share = _share(real, action)
         sizes = {choice: _own_share(own, choice) for choice in own.legal() if choice >= RAISE}
         if mine and (same := [choice for choice in sizes if self._real(own, real, choice) == action]):
-            return self._raised(shadow, same[0], known=True)
+            return [(1.0, self._raised(shadow, same[0], known=True))]
         ending = [choice for choice in sizes if self._puts_in_all(own, choice)]
         if action == self.rules.stack and ending:
-            return self._raised(shadow, ending[-1], known=True)
+            return [(1.0, self._raised(shadow, ending[-1], known=True))]
         if 2 * action < self.rules.stack:
             sizes = {choice: size for choice, size in sizes.items() if choice not in ending}
         if not sizes:
-            return self._without_room(shadow, real.actor)
-        chosen = _mapped(sizes, share, chance)
-        return self._raised(shadow, chosen, known=abs(sizes[chosen] - share) < _EXACT)
+            return [(1.0, self._without_room(shadow, real.actor))]
+        return [
+            (chance, self._raised(shadow, chosen, known=abs(sizes[chosen] - share) < _EXACT))
+            for chosen, chance in _mapped(sizes, share).items()
+        ]
 
     def _raised(self, shadow: Shadow, choice: int, *, known: bool) -> Shadow:
         """The shadow after a raise of the agent's game."""
@@ -118,7 +143,7 @@ class Translation:
         if before:
             place = before[-1]
             return replace(shadow, own=shadow.faced[place], faced=shadow.faced[:place], translated=True)
-        begin = shadow.begin
+        begin = shadow.begins[-1]
         opening = begin if begin.actor == raiser else begin.after(check_or_call(begin))
         bets = [choice for choice in opening.legal() if choice >= RAISE]
         if opening.over or opening.actor != raiser or not bets:
@@ -133,9 +158,16 @@ class Translation:
         self, policy: Policy, shadow: Shadow, real: BettingState, holes: Cards, board: Sequence[int]
     ) -> dict[int, Doubles]:
         """The probability of real actions by a policy of the game with each of `holes`, uint8 [H, hole cards], each [H]."""
+        if policy.real_sizes and (begin := self.searched_from(shadow, real)):
+            return policy.real_sizes.strategy(self.rules, begin, real, holes, board)
+        lost = shadow.lost  # then the agent is not asked
+        rows = np.ones((len(holes), 1)) if lost else hand_strategy(policy, shadow.own, holes, board)
+        return self.real_strategy(shadow, real, rows)
+
+    def real_strategy(self, shadow: Shadow, real: BettingState, rows: Doubles) -> dict[int, Doubles]:
+        """The probability of each real action, [H], by the agent's strategy [H, A] in its own betting."""
         if shadow.lost:
-            return {CALL: np.ones(len(holes))}
-        rows = hand_strategy(policy, shadow.own, holes, board)
+            return {CALL: np.ones(len(rows))}
         found: dict[int, Doubles] = {}
         for action, real_action in self.choices(shadow, real).items():
             found[real_action] = found.get(real_action, 0.0) + rows[:, action]
@@ -222,7 +254,8 @@ def _in_round(shadow: Shadow, real: BettingState) -> Shadow:
     astray = own.over or (own.round, own.actor) != (real.round, real.actor)
     lost = shadow.lost or (real.ended == NOT_TERMINAL and astray)
     if not real.actions[-1]:
-        return Shadow(own, own, lost=lost, translated=shadow.translated, last=shadow.last)
+        begins = shadow.begins if lost else (*shadow.begins, own)
+        return Shadow(own, begins, lost=lost, translated=shadow.translated, last=shadow.last)
     return replace(shadow, own=own, lost=lost)
 
 
@@ -237,11 +270,12 @@ def _own_share(own: PublicState, action: int) -> float:
     return (own.after(action).chips[own.actor] - called) / (2 * called)
 
 
-def _mapped(sizes: dict[int, float], share: float, chance: float) -> int:
-    """The agent's raise that a real one becomes; `chance` is uniform in [0, 1)."""
+def _mapped(sizes: dict[int, float], share: float) -> dict[int, float]:
+    """The agent's raises that a real one may become, one or two, the smaller first, with their probabilities."""
     ordered = sorted(sizes, key=lambda action: sizes[action])
     above = next((place for place, action in enumerate(ordered) if sizes[action] >= share), len(ordered))
     if above in (0, len(ordered)):
-        return ordered[min(above, len(ordered) - 1)]
+        return {ordered[min(above, len(ordered) - 1)]: 1.0}
     low, high = ordered[above - 1], ordered[above]
-    return low if chance < harmonic(share, sizes[low], sizes[high]) else high
+    chance = harmonic(share, sizes[low], sizes[high])
+    return {low: chance, high: 1 - chance}

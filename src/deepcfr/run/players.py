@@ -20,7 +20,7 @@ from deepcfr.policy.base import Policy
 from deepcfr.policy.mixture import ensemble
 from deepcfr.policy.styles import STYLES, scripted_policy, styled
 from deepcfr.run.folder import RunFolder
-from deepcfr.search.policy import searching
+from deepcfr.search.lines import searching
 
 SCRIPTED = "scripted:"
 ENSEMBLE = "ensemble:"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from math import inf
 from typing import Literal, get_args
@@ -87,6 +87,32 @@ class Sizes:
                     )
                 parts[last] = _unique(_sizes(part, words, last[2]))
         return Sizes(parts, limits.pop("allin", 0.0), int(limits.pop("cap", MOST_RAISES - 1)), **limits)
+
+    @staticmethod
+    def everywhere(text: str) -> Sizes:
+        """Sizes as `parse` reads them, of which those before any name are for bets of all rounds, such as `50 100 allin`.
+
+        Without any sizes for raises, raises have those of bets. Raises ConfigError as `parse` does.
+        """
+        words = text.lower().replace(",", " ").split()
+        named = words and not (_SIZE.fullmatch(words[0]) or words[0] in (*_ALL_IN, "none"))
+        sizes = Sizes.parse(text if named else f"bet {text}")
+        if any(kind == "raise" for _, _, kind in sizes.parts):
+            return sizes
+        raises: dict[Place, tuple[Size, ...]] = {
+            (player, street, "raise"): found for (player, street, kind), found in sizes.parts.items() if kind == "bet"
+        }
+        return replace(sizes, parts=sizes.parts | raises)
+
+    def totals(self, rules: PokerRules, state: BettingState) -> list[int]:
+        """The chips that the actor of a no-limit game has put in after each of its bets or raises, ascending."""
+        can = state.raises <= self.cap and RAISE in legal_actions(rules, state)
+        return _Builder(rules, 0, 0, self, donk=False).totals(state) if can else []
+
+    @property
+    def none(self) -> bool:
+        """Whether there are no bets and no raises."""
+        return not self.all_in and not any(self.parts.values())
 
     def at(self, player: int, street: int, kind: Kind) -> tuple[Size, ...]:
         """The sizes at a decision: those of the part that names most of it, the street before the player.
@@ -242,7 +268,7 @@ class _Builder:
         legal = legal_actions(self.rules, state)
         found = {action: next_state(self.rules, state, action) for action in legal if action in (FOLD, CALL)}
         if RAISE in legal:
-            found |= {RAISE + i: raised(state, total) for i, total in enumerate(self._totals(state))}
+            found |= {RAISE + i: raised(state, total) for i, total in enumerate(self.totals(state))}
         return found
 
     def _kind(self, state: BettingState) -> Kind:
@@ -256,7 +282,7 @@ class _Builder:
         called = self.donk if state.round == self.round else bool(before) and len(before) % 2 == 1 and before[-1] > 0
         return "donk" if called else "bet"
 
-    def _totals(self, state: BettingState) -> list[int]:
+    def totals(self, state: BettingState) -> list[int]:
         """The chips that the actor has put in after each bet or raise, ascending."""
         stack, kind = self.rules.stack, self._kind(state)
         called = max(state.chips)
