@@ -15,7 +15,7 @@ from deepcfr.interop.own_hands import (
     OwnAction,
     OwnHand,
     OwnHandReview,
-    most_seen,
+    find_hero,
     preset_ranges,
     read_own_hands,
     read_ranges,
@@ -75,19 +75,22 @@ def test_a_hand_has_the_flop_that_the_text_has() -> None:
     assert (hand.names, hand.positions, hand.roles) == (("hero", "erin"), ("BTN", "BB"), ("raise", "call"))
     assert (hand.pot, hand.stacks, hand.board, hand.holes) == (5.5, 5.0, "Ks 7h 2c", ("AhAd", ""))
     assert [(a.player, a.kind, a.to) for a in hand.streets[0]] == [(1, "cc", 0.0), (0, "cbr", 2.0), (1, "f", 0.0)]
-    assert most_seen([hand]) == "hero"
+    assert find_hero([hand], {}) == "hero"
+
+
+BLINDS = "Only hands with one small and one big blind, and without antes, are read."
 
 
 def test_hands_without_a_flop_of_two_players_are_left_out_with_a_reason() -> None:
     three = history(2, bob="calls $1", later="bob: calls $1.50\n" + FLOP + "erin: checks\nbob: checks\nhero: checks\n")
     before = history(3).replace("erin: calls $1.50", "erin: folds")
-    ante = history(4, later=FLOP).replace("dave: posts", "alice: the player posts the ante $0.10\ndave: posts")
+    ante = history(4, later=FLOP).replace("dave: posts", "alice: posts the ante $0.10\ndave: posts")
     hands, left = read_own_hands("\n\n\n".join([three, before, ante, history(5, later=SHOVED.format(answer="folds"))]))
     assert [hand.number for hand in hands] == ["5"]
     assert left == {
         "2": "3 players see the flop.",
         "3": "The hand ends before the flop.",
-        "4": "Hands with antes are not read.",
+        "4": BLINDS,
     }
 
 
@@ -135,6 +138,72 @@ def test_what_was_solved_is_not_solved_again_unless_something_changed(tmp_path: 
     assert solved == ["hand 1, river"]
     reviewer(tmp_path, RANGES.replace("KdKc", "7d7c")).review(river, "hero", solved.append)
     assert solved == ["hand 1, river"] * 2
+
+
+def test_a_hand_does_not_change_the_ranges_of_the_next_one(tmp_path: Path) -> None:
+    ranges = '[raise]\nBTN = "AhAd"\n[call]\nany = "KdKc,9d8d"\n'
+    (hand,), _ = read_own_hands(history(later=SHOVED.format(answer="folds")))
+    turn = (OwnAction(1, "cc", 0.0), OwnAction(0, "cbr", 4.0), OwnAction(1, "cc", 0.0))
+    hands = [replace(from_turn(hand, "Ks 7h 2c 4s", turn), number=number) for number in ("1", "2")]
+    first, second = (row.values for row in reviewer(tmp_path, ranges).all(hands, "hero", lambda _: None)[0])
+    assert first == second
+
+
+def test_what_pokerkit_would_leave_out_is_refused() -> None:
+    shoved = SHOVED.format(answer="folds")
+    dead = history(1, later=shoved).replace("erin: posts big", "frank: posts small & big blinds $1.50\nerin: posts big")
+    none = history(2, later=shoved).replace("dave: posts small blind $0.50\n", "")
+    omaha = history(3, later=shoved).replace("Hold'em No Limit", "Omaha Pot Limit")
+    hands, left = read_own_hands("\n\n\n".join([dead, none, omaha, history(4, later=shoved), history(4, later=shoved)]))
+    assert [hand.number for hand in hands] == ["4"]
+    unread = "It is no hand of hold'em that pokerkit can read."
+    assert left == {"1": BLINDS, "2": BLINDS, "3": unread, "4 again": "It is there twice."}
+    with pytest.raises(ConfigError, match="nobody shows cards on no flop; hero do"):
+        find_hero(hands, left, "nobody")
+    with pytest.raises(
+        ConfigError, match=r"There is no hand to review\. Hands left out: 2\. Only hands with one small"
+    ):
+        find_hero([], left)
+    with pytest.raises(ConfigError, match="neither a text of PokerStars nor PHH"):
+        read_own_hands("Poker Hand #1: GGPoker")
+
+
+@pytest.mark.parametrize(
+    ("seats", "names"),
+    [
+        (3, "SB BB BTN"),
+        (6, "SB BB LJ HJ CO BTN"),
+        (9, "SB BB UTG UTG+1 UTG+2 LJ HJ CO BTN"),
+    ],
+)
+def test_seats_are_named_from_the_button(seats: int, names: str) -> None:
+    blinds = [1, 2, *[0] * (seats - 2)]
+    for hero in range(2, seats):
+        folds = [f"p{seat + 1} f" for seat in range(2, seats) if seat != hero]
+        before, after = (folds[: hero - 2], folds[hero - 2 :])
+        played = [*before, f"p{hero + 1} cbr 5", *after, "p1 f", "p2 cc", "d db KsQh2c", "p2 cc", f"p{hero + 1} cc"]
+        dealt = [f"d dh p{seat + 1} {'AhAd' if seat == hero else '????'}" for seat in range(seats)]
+        fields = {
+            "variant": "NT", "antes": [0] * seats, "blinds_or_straddles": blinds, "min_bet": 2,
+            "starting_stacks": [200] * seats, "actions": [*dealt, *played],
+        }  # fmt: skip
+        text = "\n".join(f"{name} = {value!r}" for name, value in fields.items()) + '\nhand = "../x"\n'
+        (hand,), _ = read_own_hands(text)
+        assert hand.positions == (names.split()[hero], "BB")
+        assert (hand.number, hand.pot, hand.roles) == ("1", 5.5, ("raise", "call"))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('raise = "AA"', "'raise' must be a table"),
+        ('[raise]\nUtg = "AA"', "'Utg' under"),
+        ('[raise]\nany = "AA:0"', "has no hands"),
+    ],
+)
+def test_wrong_ranges_are_refused(text: str, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        read_ranges(text)
 
 
 def test_the_ranges_that_ship_have_every_role() -> None:

@@ -108,3 +108,4 @@ def test_the_api_says_the_same(client: TestClient, facts: SpotFacts) -> None:
     assert found == step_of(facts, 5, "big blind", "", "check").model_dump()
     assert client.get("/api/spots/polar/drill", params=asked | {"deal": -1}).status_code == 422
     assert client.get("/api/spots/nobody/drill").status_code == 404
+    assert client.get("/api/spots/polar/drill", params={"line": "zzz"}).status_code == 404

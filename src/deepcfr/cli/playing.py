@@ -58,10 +58,11 @@ def hands_command(command: OwnHands) -> None:
     from deepcfr.interop.own_hands import (
         SPOTS,
         OwnHandReview,
-        most_seen,
+        find_hero,
         preset_ranges,
         read_own_hands,
         read_ranges,
+        reasons,
     )
 
     if command.write_ranges:
@@ -76,14 +77,14 @@ def hands_command(command: OwnHands) -> None:
     review = OwnHandReview(
         command.out, ranges, command.sizes, command.exploitability, command.iterations, command.threads
     )
-    hero, console = command.hero or most_seen(hands), open_console(command.json)
+    hero, console = find_hero(hands, refused, command.hero), open_console(command.json)
     rows, others = review.all(hands, hero, lambda text: console.print(f"solving {text}"))
     refused |= others
     if command.json:
         print_json({"hero": hero, "decisions": [asdict(row) for row in rows], "refused": refused})
         return
-    for number, problem in refused.items():
-        warn(f"hand {number} is left out: {problem}")
+    for sentence in reasons(refused):
+        warn(sentence)
     for row in rows:
         console.print(row.describe(), soft_wrap=True)
     lost, hands_seen = sum(row.lost for row in rows), len({row.hand for row in rows})

@@ -35,7 +35,11 @@ from deepcfr.search.spot_solver import SpotSolver, check_limits, memory_for_spot
 
 PRESET = "ranges.toml"  # the ranges that ship
 SPOTS = "spots"  # the folder of solved spots inside of that of a review
-_EARLY = ("UTG", "UTG+1", "UTG+2", "MP", "LJ", "HJ", "CO")  # those before the button, the last of them at small tables
+_UTG, _LATE = (
+    ("UTG", "UTG+1", "UTG+2", "UTG+3"),
+    ("LJ", "HJ", "CO"),
+)  # before the button, the last of them at small tables
+POSITIONS = (*_UTG, *_LATE, "BTN", "SB", "BB")
 _ROLES = (("check", "limp"), ("call", "raise"), ("call 3-bet", "3-bet"), ("call 4-bet", "4-bet"))
 _KNOWN = 0.01  # weight of the hand that was really held, where a range has less, as a share of the largest weight
 _FOLD, _CALL, _RAISE = "f", "cc", "cbr"
@@ -98,36 +102,53 @@ def read_own_hands(text: str) -> tuple[list[OwnHand], dict[str, str]]:
     Raises ConfigError for a text that is neither.
     """
     plain = re.sub(r"[ \t]+\n", "\n", text.replace("\ufeff", "").replace("\r\n", "\n")).strip()
-    of_site = plain.startswith("PokerStars")
-    parts = re.split(r"\n{2,}(?=PokerStars )", plain) if of_site else fields_of(plain)
-    hands, refused = [], {}
-    for place, part in enumerate(parts, 1):
-        named = re.search(r"#(\d+)", part) if isinstance(part, str) else None
-        number = named[1] if named else str(place if isinstance(part, str) else part.get("hand", place))
+    hands: dict[str, OwnHand] = {}
+    refused = {}
+    for place, part in enumerate(_parts(plain), 1):
+        found = (
+            re.search(r"#(\d+)", part) if isinstance(part, str) else re.search(r"(.*)", str(part.get("hand", place)))
+        )
+        named = found[1] if found else ""
+        number = named if re.fullmatch(r"\w[\w-]{0,40}", named) else str(place)  # it names files
+        if number in hands or number in refused:
+            refused[f"{number} again"] = "It is there twice."
+            continue
         try:
-            history = _of_site(part) if isinstance(part, str) else HandHistory(**part)
-            hands.append(_own_hand(history, number))
-        except (ConfigError, ValueError, KeyError, TypeError) as error:
-            refused[number] = str(error) if isinstance(error, ConfigError) else f"pokerkit cannot read it: {error}."
-    return hands, refused
+            hands[number] = _own_hand(_of_site(part) if isinstance(part, str) else HandHistory(**part), number)
+        except (ValueError, KeyError, TypeError):  # of pokerkit, with the whole hand in its text
+            refused[number] = "It is no hand of hold'em that pokerkit can read."
+        except ConfigError as error:
+            refused[number] = str(error)
+    return list(hands.values()), refused
+
+
+def _parts(text: str) -> Sequence[str | dict[str, Any]]:
+    """The texts of PokerStars's hands, or the fields of those of PHH. Raises ConfigError for anything else."""
+    if text.startswith("PokerStars"):
+        return re.split(r"\n{2,}(?=PokerStars .*#\d)", text)
+    try:
+        return fields_of(text)
+    except ConfigError as error:
+        raise ConfigError("The hands are neither a text of PokerStars nor PHH.") from error
 
 
 def _of_site(text: str) -> HandHistory:
     """A hand of PokerStars. Raises ConfigError for what pokerkit would leave out, ValueError for what it cannot read."""
-    if "posts the ante" in text:
-        raise ConfigError("Hands with antes are not read.")
+    posted = sorted(re.findall(r"^.+: posts (.+?) \D?[\d.]+(?: and is all-in)?$", text, re.MULTILINE))
+    if posted != ["big blind", "small blind"]:
+        raise ConfigError("Only hands with one small and one big blind, and without antes, are read.")
     with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")  # of fields that pokerkit's own parser adds
-        found = list(PokerStarsParser()(text + "\n\n\n", error_status=True))
-    if len(found) != 1:
-        raise ConfigError("It is no hand of no-limit hold'em.")
-    return found[0]
+        (found,) = PokerStarsParser()(text + "\n\n\n", error_status=True)
+    return found
 
 
 def _own_hand(history: HandHistory, number: str) -> OwnHand:
     """A hand in big blinds. Raises ConfigError if it is no hold'em or if not two players see the flop."""
     if history.variant not in ("NT", "FT"):
         raise ConfigError(f"Variant {history.variant} is not hold'em.")
+    if sum(map(bool, history.blinds_or_straddles or ())) != 2:
+        raise ConfigError("Only hands with one small and one big blind are read.")
     count, unit = len(history.starting_stacks), float(max(list(history.blinds_or_straddles or ())[:2]))
     raised: list[int] = []
     streets: list[list[OwnAction]] = []
@@ -174,7 +195,8 @@ def _position(seat: int, count: int) -> str:
     """The name of a seat, counted in the order after the flop."""
     if count == 2:
         return ("BB", "BTN")[seat]
-    return ("SB", "BB", *_EARLY[len(_EARLY) - max(count - 3, 0) :], "BTN")[seat]
+    early = max(count - 6, 0)  # of six players the first is the lojack
+    return ("SB", "BB", *_UTG[:early], *_LATE[len(_LATE) - (count - 3 - early) :], "BTN")[seat]
 
 
 def _role(seat: int, raised: Sequence[int], level: int, count: int) -> str:
@@ -197,7 +219,16 @@ def read_ranges(text: str) -> dict[str, dict[str, Doubles]]:
     known = {role for pair in _ROLES for role in pair}
     if unknown := set(table) - known:
         raise ConfigError(f"'{min(unknown)}' is no role of a player before the flop: {', '.join(sorted(known))} are.")
-    return {role: {position: parse_range(text) for position, text in part.items()} for role, part in table.items()}
+    found: dict[str, dict[str, Doubles]] = {}
+    for role, part in table.items():
+        if not isinstance(part, dict):
+            raise ConfigError(f"'{role}' must be a table, [{role}], of ranges by position.")
+        if wrong := set(part) - {*POSITIONS, "any"}:
+            raise ConfigError(f"'{min(wrong)}' under [{role}] is no position: {', '.join(POSITIONS)} and any are.")
+        found[role] = {position: parse_range(text) for position, text in part.items()}
+        if empty := [position for position, weights in found[role].items() if not weights.any()]:
+            raise ConfigError(f"The range '{empty[0]}' under [{role}] has no hands.")
+    return found
 
 
 def _range_of(ranges: Mapping[str, Mapping[str, Doubles]], role: str, position: str) -> Doubles:
@@ -258,9 +289,9 @@ class OwnHandReview:
         return sorted(rows, key=lambda row: -row.lost), refused
 
     def _start(self, hand: OwnHand) -> list[Doubles]:
-        return [
-            _range_of(self._ranges, role, position) for role, position in zip(hand.roles, hand.positions, strict=True)
-        ]
+        """Copies of both players' ranges on the flop."""
+        both = zip(hand.roles, hand.positions, strict=True)
+        return [_range_of(self._ranges, role, position).copy() for role, position in both]
 
     def _decisions(self, hand: OwnHand, hero: int, on_spot: OnSpot) -> Iterator[ReviewedDecision]:
         ranges, pot, stacks = self._start(hand), hand.pot, hand.stacks
@@ -280,6 +311,10 @@ class OwnHandReview:
             by_line = {decision.line: decision for decision in solution.decisions}
             line, put = "", [0.0, 0.0]
             for action in actions:
+                if line not in by_line:
+                    raise ConfigError(
+                        f"'{line}' is over in the solved betting: leave threshold and force out of the sizes."
+                    )
                 decision = by_line[line]
                 place = _place(decision, action, put, stacks)
                 if action.player == hero:
@@ -364,9 +399,18 @@ def _by_action(decision: SolvedDecision, numbers: Doubles) -> dict[str, float]:
     return dict(zip(decision.actions, np.round(numbers, 4).tolist(), strict=True))
 
 
-def most_seen(hands: Sequence[OwnHand]) -> str:
-    """The player whose cards are known most often. Raises ConfigError if no cards are known."""
+def find_hero(hands: Sequence[OwnHand], refused: Mapping[str, str], wanted: str | None = None) -> str:
+    """The player to review: `wanted`, or the one whose cards are known most often.
+
+    Raises ConfigError if there is no hand of such a player, with the reasons why hands are left out.
+    """
     known = Counter(name for hand in hands for name, cards in zip(hand.names, hand.holes, strict=True) if cards)
-    if not known:
-        raise ConfigError("The hands show nobody's cards, so there is nobody to review.")
-    return known.most_common(1)[0][0]
+    if not known or (wanted and wanted not in known):
+        seen = f"{wanted} shows cards on no flop; {', '.join(known)} do." if known else "There is no hand to review."
+        raise ConfigError(" ".join([seen, *reasons(refused)]))
+    return wanted or known.most_common(1)[0][0]
+
+
+def reasons(refused: Mapping[str, str]) -> list[str]:
+    """A sentence for each reason why hands are left out, with their number."""
+    return [f"Hands left out: {count}. {reason}" for reason, count in Counter(refused.values()).most_common()]

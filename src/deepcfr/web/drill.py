@@ -20,13 +20,15 @@ from deepcfr.search.spot_ranges import HOLDEM, hand_names, hand_rows, parse_rang
 from deepcfr.web.play_view import action_kinds, card_face
 from deepcfr.web.schema import DrillStep, Seat, SpotDecision, SpotFacts
 from deepcfr.web.site import RequestError, render, shorten
+from deepcfr.web.spot_view import decision_at
 
 _REPEAT = 3  # of so many deals one is that with which most was lost
 _KEPT = 40  # deals of a score
-_SCORE = re.compile(r"(\d{1,6})_(\d{1,9})")
+_SCORE = re.compile(r"(\d{1,6})_(\d{1,15})")
 _UNIT = 10_000  # losses in an address are whole numbers of this part of the pot's unit
+_DEALS = 10**6
 Deal = Annotated[
-    int, Query(ge=0, lt=10**6, description="the number of a deal; equal numbers are equal hands and replies")
+    int, Query(ge=0, lt=_DEALS, description="the number of a deal; equal numbers are equal hands and replies")
 ]
 Line = Annotated[str, Query(max_length=400, description="the actions before")]
 Chosen = Annotated[str, Query(max_length=40, description="the action that was chosen at the decision")]
@@ -63,6 +65,9 @@ def reply(spot: SpotFacts, deal: int, seat: Seat, line: str) -> SpotDecision | s
 
 def step_of(spot: SpotFacts, deal: int, seat: Seat, line: str, action: str) -> DrillStep:
     """Where a drill is, and what each action loses once one is chosen. Raises RequestError for an action that is none."""
+    before, _, last = line.rpartition(", ")
+    if line and last not in decision_at(spot, before).frequencies:
+        raise RequestError(404, f"There is no line '{shorten(line)}' on this board.")
     here = reply(spot, deal, seat, line)
     cards = deal_hands(spot, deal)[seat == "big blind"]
     if isinstance(here, str):
@@ -108,7 +113,7 @@ def next_deal(found: Mapping[int, float], deal: int) -> int:
     worst = max(found, key=lambda number: found[number], default=deal)
     if len(found) >= _REPEAT and found[worst] and worst != deal and (deal + len(found)) % _REPEAT == 0:
         return worst
-    return max([*found, deal]) + 1
+    return (max([*found, deal]) + 1) % _DEALS
 
 
 def page_values(name: str, spot: SpotFacts, step: DrillStep, score: str) -> dict[str, Any]:
