@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -193,16 +192,6 @@ class MCCFR(TabularSolver):
             f"Monte Carlo CFR on {self.game.name}: {self.config.iterations:,} iterations of {2 * settings.traversals:,} "
             f"traversals, {settings.sampler} sampling, abstraction {settings.abstraction}, seed {self.config.seed}"
         )
-
-    def seconds_per_iteration(self) -> float:
-        """Forecast from a few traversals with empty tables."""
-        few = min(self.settings.traversals, 10_000 if self._trees else 200)
-        settings = replace(self.settings, traversals=few, initial=UNIFORM)
-        config = replace(self.config, iterations=2, solve=settings)
-        trial = MCCFR(self.game, config, getattr(self.tables, "buckets", None))
-        records = list(trial.iterations())  # the first one compiles
-        trial.workers.shutdown()
-        return records[1].iteration_seconds * self.settings.traversals / few
 
     def arrays(self) -> dict[str, Array]:
         """The tables, both flat and of `solve.precision`."""
