@@ -18,8 +18,9 @@ from deepcfr.game.cards import pack_cards
 from deepcfr.game.poker import PokerGame, Suits
 from deepcfr.game.rules import PRESETS, PokerRules
 from deepcfr.policy.base import Policy
-from deepcfr.policy.tables import RangePolicy, TablePolicy, canonical_hands
+from deepcfr.policy.tables import RangePolicy
 from deepcfr.solve.vector_cfr import VectorCFR
+from experiments.theorem1.tables import TablePolicy, canonical_hands
 from tables import tabular
 
 Floats = npt.NDArray[np.float64]

@@ -45,7 +45,6 @@ from deepcfr.game.rules import PokerRules, most_chips
 from deepcfr.measure.exploitability import exploitability
 from deepcfr.policy.base import Policy
 from deepcfr.policy.mixture import MixturePolicy
-from deepcfr.policy.tables import TablePolicy, canonical_hands
 from deepcfr.run.build import build_solver
 from deepcfr.run.folder import RunFolder
 from deepcfr.run.metrics import read_metrics
@@ -53,6 +52,7 @@ from deepcfr.solve.deep_cfr import DeepCFR
 from deepcfr.solve.mccfr import MCCFR
 from deepcfr.solve.memories import InfosetMemories
 from experiments.grid import Say, claimed, difference
+from experiments.theorem1.tables import TablePolicy, canonical_hands
 
 Arm = Literal["mccfr", "linear-mccfr", "deep-cfr"]
 NAME = "theorem1"

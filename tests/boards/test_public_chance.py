@@ -31,7 +31,7 @@ from deepcfr.game.cards import pack_cards
 from deepcfr.game.poker import PokerGame, Suits
 from deepcfr.game.rules import PRESETS, PokerRules
 from deepcfr.policy.base import UniformPolicy
-from deepcfr.policy.tables import TablePolicy
+from experiments.theorem1.tables import TablePolicy
 from openspiel_poker import small_fhp
 
 Ints = npt.NDArray[np.int64]

@@ -22,7 +22,7 @@ from deepcfr.buckets.features import (
     showdowns,
     strength_features,
 )
-from deepcfr.buckets.kernels import IMPOSSIBLE, order_by_strength
+from deepcfr.buckets.kernels import IMPOSSIBLE
 from deepcfr.core.parallel import Workers
 from deepcfr.game.board_index import binomials, set_rank
 from deepcfr.game.cards import all_hands
@@ -159,14 +159,6 @@ def test_points_of_impossible_hands_are_marked_and_others_are_zero_sum(small: Po
         dead = np.isin(holes, board).any(axis=1)
         assert np.array_equal(points == IMPOSSIBLE, dead)
         assert points[~dead].sum() * 2 == full.most * (~dead).sum()
-
-
-def test_hands_are_ordered_by_strength() -> None:
-    strength = np.random.default_rng(0).integers(-1, 1 << 24, size=2_000).astype(np.int32)
-    strength[::7] = -1
-    order = order_by_strength(strength)
-    assert np.array_equal(np.sort(order), np.flatnonzero(strength >= 0))
-    assert np.array_equal(order, np.argsort(strength, kind="stable")[(strength < 0).sum() :])
 
 
 def test_parts_make_up_the_range() -> None:

@@ -12,7 +12,6 @@ from deepcfr.game.poker import PokerGame
 from deepcfr.game.presets import load_rules
 from deepcfr.measure.exploitability import exploitability
 from deepcfr.policy.base import UniformPolicy
-from deepcfr.policy.tables import canonical_hands
 from deepcfr.solve.deep_cfr import DeepCFR
 from deepcfr.solve.mccfr import MCCFR
 from experiments.theorem1.runs import (
@@ -24,6 +23,7 @@ from experiments.theorem1.runs import (
     sampling_bound,
     snapshot,
 )
+from experiments.theorem1.tables import canonical_hands
 
 KUHN = PokerGame(load_rules("kuhn"))
 FACTS = Constants.of(KUHN.rules)

@@ -27,8 +27,8 @@ from deepcfr.measure.deviations import (
 )
 from deepcfr.measure.exploitability import exploitability
 from deepcfr.policy.base import UniformPolicy
-from deepcfr.policy.tables import TablePolicy
 from deepcfr.search.spot import Spot
+from experiments.theorem1.tables import TablePolicy
 from openspiel_poker import small_fhp
 
 FHP = PRESETS["fhp"]

@@ -27,9 +27,9 @@ from deepcfr.measure.exploitability import exploitability
 from deepcfr.measure.local_best_response import LocalBestResponse, local_best_response
 from deepcfr.policy.base import Policy, UniformPolicy
 from deepcfr.policy.styles import scripted_policy
-from deepcfr.policy.tables import TablePolicy
 from deepcfr.run.folder import RunFolder
 from deepcfr.sample.traversal_tree import showdowns
+from experiments.theorem1.tables import TablePolicy
 from openspiel_poker import small_fhp
 
 MINI = PRESETS["fhp-mini"]

@@ -20,7 +20,8 @@ from deepcfr.interop.openspiel import openspiel_game
 from deepcfr.measure.exploitability import exploitability
 from deepcfr.measure.match import Match, exact_match, sampled_match
 from deepcfr.policy.base import Policy, UniformPolicy
-from deepcfr.policy.tables import RangePolicy, TablePolicy, TreePolicy, canonical_hands
+from deepcfr.policy.tables import RangePolicy, TreePolicy
+from experiments.theorem1.tables import TablePolicy, canonical_hands
 from openspiel_poker import openspiel_infosets, openspiel_policy, small_fhp
 from openspiel_policies import to_tabular_policy
 

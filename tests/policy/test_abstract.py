@@ -16,8 +16,9 @@ from deepcfr.game.poker import PokerGame
 from deepcfr.game.presets import load_game
 from deepcfr.measure.exploitability import exploitability
 from deepcfr.policy.base import UniformPolicy
-from deepcfr.policy.tables import AbstractPolicy, TablePolicy, canonical_hands
+from deepcfr.policy.tables import AbstractPolicy
 from deepcfr.sample.traversal_tree import table_layout
+from experiments.theorem1.tables import TablePolicy, canonical_hands
 
 
 @pytest.fixture

@@ -22,9 +22,9 @@ from deepcfr.game.rules import PRESETS
 from deepcfr.measure.exploitability import exploitability
 from deepcfr.policy.base import Policy
 from deepcfr.policy.styles import ThresholdPolicy, styled, without_rare
-from deepcfr.policy.tables import TablePolicy, canonical_hands
 from deepcfr.solve.deep_cfr import DeepCFR
 from deepcfr.solve.mccfr import MCCFR
+from experiments.theorem1.tables import TablePolicy, canonical_hands
 from tables import changed, tabular
 
 LEDUC = PokerGame(PRESETS["leduc"])

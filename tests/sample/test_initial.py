@@ -13,6 +13,7 @@ from bet_size_games import ONE_ROUND, TWO_ROUNDS, decisions, rows_at
 from deepcfr.buckets.buckets import lossless
 from deepcfr.buckets.texture import TextureBuckets
 from deepcfr.config import RunConfig
+from deepcfr.core.errors import GameError
 from deepcfr.core.types import Infosets
 from deepcfr.game.bet_size_game import ImplicitPoker
 from deepcfr.game.bet_sizes import BET_SIZE_GAMES
@@ -22,10 +23,10 @@ from deepcfr.game.presets import load_game
 from deepcfr.policy.base import Policy, UniformPolicy
 from deepcfr.policy.mixture import ensemble
 from deepcfr.policy.styles import styled
-from deepcfr.policy.tables import AbstractPolicy, TreePolicy
+from deepcfr.policy.tables import AbstractPolicy
 from deepcfr.run.folder import RunFolder
 from deepcfr.run.players import load_players
-from deepcfr.sample.initial import RANGES, range_buckets, shares, tree_table, win_rates
+from deepcfr.sample.initial import RANGES, range_buckets, shares, win_rates
 from deepcfr.solve.mccfr import MCCFR
 from tables import changed, tabular
 
@@ -88,40 +89,24 @@ def test_win_rates_are_those_of_all_deals() -> None:
     ]  # fmt: skip
 
 
-def test_without_hands_actions_are_weighed_by_hand() -> None:
-    """Kuhn, a king that acts first: after a bet it always wins, after a pass unless it is bet at and then folds, 3/4."""
-    game = load_openspiel_game("kuhn_poker")
-    tree = game.explicit
-    table = tree_table(tree)
-    np.testing.assert_allclose(table.sum(1), 1)
-    king, jack_bet = tree.infoset_names.index("2"), tree.infoset_names.index("0b")
-    np.testing.assert_allclose(table[king], np.array([0.75 + 0.05, 1 + 0.05]) / 1.85)
-    np.testing.assert_allclose(table[jack_bet], [0.5, 0.5])  # it loses whatever it does
-
-
 # Where training starts
 
 
-@pytest.mark.parametrize("game", ["leduc", "kuhn_poker"])
-def test_tables_start_from_it(game: str) -> None:
-    solver = MCCFR(load_game(game) if game == "leduc" else load_openspiel_game(game), STARTED)
+def test_tables_start_from_it() -> None:
+    solver = MCCFR(load_game("leduc"), STARTED)
     for table in solver.arrays().values():
         solver.tables.start(table)
-    initial = solver.initial_policy()
-    infosets = all_infosets(solver) if game == "leduc" else None
-    for policy in (solver.current_policy(), solver.average_policy()):
-        if infosets is None:
-            assert isinstance(policy, TreePolicy)
-            np.testing.assert_allclose(policy.table, initial.table, atol=1e-6)  # type: ignore[union-attr]
-        else:
-            found, wanted = policy.probabilities(infosets), initial.probabilities(infosets)
-            torch.testing.assert_close(found, wanted, atol=1e-6, rtol=0)
-            assert not torch.allclose(wanted, UniformPolicy(policy.game).probabilities(infosets), atol=0.05)
-    rows = len(solver.game.explicit.infoset_actions) if infosets is None else None  # type: ignore[union-attr]
-    for table in solver.arrays().values():
         assert (table >= 0).all()
-        if rows:
-            assert table.sum() == pytest.approx(rows, rel=1e-6)
+    initial, infosets = solver.initial_policy(), all_infosets(solver)
+    for policy in (solver.current_policy(), solver.average_policy()):
+        found, wanted = policy.probabilities(infosets), initial.probabilities(infosets)
+        torch.testing.assert_close(found, wanted, atol=1e-6, rtol=0)
+        assert not torch.allclose(wanted, UniformPolicy(policy.game).probabilities(infosets), atol=0.05)
+
+
+def test_a_game_without_hands_has_no_win_rates() -> None:
+    with pytest.raises(GameError, match="no hands with win rates: set solve"):
+        MCCFR(load_openspiel_game("kuhn_poker"), STARTED)
 
 
 def test_a_bet_size_solver_starts_from_it_too() -> None:

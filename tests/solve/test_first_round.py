@@ -16,11 +16,11 @@ from deepcfr.game.base import Deals
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.rules import PRESETS
 from deepcfr.policy.network import WithFirstRound
-from deepcfr.policy.tables import TablePolicy
 from deepcfr.sample.external import Strategy, traverse
 from deepcfr.solve.data import with_table
 from deepcfr.solve.first_round import FirstRoundTable
 from deepcfr.solve.vector_cfr import VectorCFR
+from experiments.theorem1.tables import TablePolicy
 from tables import tabular
 
 KUHN, LEDUC = PokerGame(PRESETS["kuhn"]), PokerGame(PRESETS["leduc"])

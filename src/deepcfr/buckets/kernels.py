@@ -21,33 +21,6 @@ IMPOSSIBLE = 65_535  # in tables of points, where a hand shares a card with the 
 
 
 @nb.njit(cache=True, nogil=True)
-def order_by_strength(strength: Numbers) -> Numbers:
-    """Sort the hands of non-negative strength [H] by strength, int32 [live]; a radix sort of three bytes."""
-    live = 0
-    for h in range(len(strength)):
-        live += strength[h] >= 0
-    order = np.empty(live, np.int32)
-    live = 0
-    for h in range(len(strength)):
-        if strength[h] >= 0:
-            order[live] = h
-            live += 1
-    other = np.empty(live, np.int32)
-    for shift in (0, 8, 16):
-        start = np.zeros(257, np.int64)
-        for place in range(live):
-            start[((strength[order[place]] >> shift) & 255) + 1] += 1
-        for byte in range(256):
-            start[byte + 1] += start[byte]
-        for place in range(live):
-            byte = (strength[order[place]] >> shift) & 255
-            other[start[byte]] = order[place]
-            start[byte] += 1
-        order, other = other, order
-    return order
-
-
-@nb.njit(cache=True, nogil=True)
 def add_showdown(
     order: Points, image: Numbers, holes: Cards, cluster: Ints, num_cards: int, points: Ints, opponents: Ints
 ) -> None:
@@ -109,7 +82,7 @@ def fill_showdowns(boards: Cards, holes: Cards, num_suits: int, num_cards: int, 
     opponents = np.empty((len(holes), CLUSTERS), np.int64)
     for b in range(len(boards)):
         strength = board_strengths(holes, boards[b], num_suits)
-        order = order_by_strength(strength)
+        order = np.argsort(strength, kind="mergesort")[np.sum(strength < 0) :]  # equal hands by number
         for i in range(len(order)):
             tied = i + 1 < len(order) and strength[order[i]] == strength[order[i + 1]]
             orders[b, i] = order[i] | (TIED if tied else 0)

@@ -25,11 +25,7 @@ from deepcfr.buckets.buckets import (
 )
 from deepcfr.buckets.features import (
     BINS,
-    MANY,
     STARTING,
-    STARTS,
-    STEPS,
-    TREE_STEPS,
     Hands,
     Showdowns,
     cluster_features,
@@ -79,7 +75,7 @@ def make_abstraction(
     if lossy:
         require_features(rules)
         require_scikit_learn()
-    _say_cost(cost(rules, counts), threads, say)
+    _say_cost(rules, counts, say)
     with Workers(threads) as workers:
         makers = round_makers(rules, lossy, seed, workers) if lossy else {}
         tables, exact = [], []
@@ -268,71 +264,27 @@ def dimensions(kind: FeatureKind) -> int:
     return {"ochs": CLUSTERS + 1, "histogram": BINS - 1}[kind]
 
 
-@dataclass(frozen=True)
-class Cost:
-    """The estimated cost of making an abstraction."""
-
-    bytes: int  # upper bound of memory
-    table_bytes: int  # size of the tables, on disk and in memory
-    shared_seconds: float  # work that is divided among the threads
-    fit_seconds: float  # work on one thread
-
-    def seconds(self, threads: int) -> float:
-        """Seconds on `threads` threads."""
-        return self.shared_seconds / threads + self.fit_seconds
-
-
-def cost(rules: PokerRules, counts: tuple[int, ...]) -> Cost:
-    """The cost of an abstraction with `counts` buckets; times are those of one core of about 3 GHz."""
-    hands = comb(rules.num_cards, rules.hole_cards)
-    held, shared, fits = 0, 0.0, 0.0
+def memory_needed(rules: PokerRules, counts: tuple[int, ...]) -> int:
+    """Upper bound on the bytes of memory that it takes to make an abstraction with `counts` buckets."""
+    held = 0
     for round_, count in enumerate(counts):
         if count < round_classes(rules, round_):
-            kind = feature_kind(rules, round_)
-            rows = _rows_held(rules, round_, count, kind)
-            held = max(held, 4 * 4 * rows * dimensions(kind))
-            shared += 2 * _feature_seconds(rules, round_, kind)
-            size, fitted = dimensions(kind), min(rows, SAMPLE + SAMPLE_PER_BUCKET * count)
-            if count <= MANY:
-                shared += round_classes(rules, round_) * count * (0.7e-9 + 0.055e-9 * size)
-                fits += STEPS * fitted * count * 0.1e-9 * size
-            else:
-                shared += round_classes(rules, round_) * 0.7e-6 * size
-                fits += STARTS * count * count * (50e-9 + 1.1e-9 * size) + TREE_STEPS * fitted * 0.7e-6 * size
+            size = dimensions(feature_kind(rules, round_))
+            rows = round_classes(rules, round_)
+            rows = rows if rows * size <= WHOLE else max(SAMPLE, SAMPLE_PER_BUCKET * count)
+            held = max(held, 4 * 4 * rows * size)
     if held:
         full = len(round_boards(rules, rules.num_rounds - 1))
-        held += 4 * full * hands  # orders and points
-        shared += full * hands * 60e-9
-    tables = table_bytes(rules, counts)
-    return Cost(tables + held + 300_000_000, tables, shared, fits)
+        held += 4 * full * comb(rules.num_cards, rules.hole_cards)  # orders and points
+    return table_bytes(rules, counts) + held + 300_000_000
 
 
-def _rows_held(rules: PokerRules, round_: int, count: int, kind: FeatureKind) -> int:
-    """Feature vectors that are in memory at once."""
-    whole = round_classes(rules, round_)
-    return whole if whole * dimensions(kind) <= WHOLE else max(SAMPLE, SAMPLE_PER_BUCKET * count)
-
-
-def _feature_seconds(rules: PokerRules, round_: int, kind: FeatureKind) -> float:
-    """Seconds of one pass over a round: a look-up for every hand and runout, or a showdown for every board and runout."""
-    seen, full = sum(rules.board_cards[: round_ + 1]), sum(rules.board_cards)
-    boards, runs = len(round_boards(rules, round_)), comb(rules.num_cards - seen, full - seen)
-    if kind == "ochs":
-        return boards * runs * comb(rules.num_cards, rules.hole_cards) * 25e-9
-    return round_classes(rules, round_) * runs * 2.5e-9
-
-
-def _say_cost(cost: Cost, threads: int, say: Callable[[str], None]) -> None:
-    """Report the estimated cost. Raises ConfigError if the machine has too little memory."""
-    available = usable_memory()
-    if available is not None and cost.bytes > 0.9 * available:
+def _say_cost(rules: PokerRules, counts: tuple[int, ...], say: Callable[[str], None]) -> None:
+    """Report the memory that is needed. Raises ConfigError if the machine has too little."""
+    needed, available = memory_needed(rules, counts), usable_memory()
+    if available is not None and needed > 0.9 * available:
         raise ConfigError(
-            f"The abstraction needs up to {cost.bytes / 1e9:.1f} GB of memory, and there are {available / 1e9:.1f} GB: ask "
+            f"The abstraction needs up to {needed / 1e9:.1f} GB of memory, and there are {available / 1e9:.1f} GB: ask "
             "for fewer buckets."
         )
-    minutes = cost.seconds(threads) / 60
-    time = f"about {minutes:.0f} minutes" if minutes >= 1.5 else "about a minute or less"
-    say(
-        f"up to {cost.bytes / 1e9:.1f} GB of memory, {cost.table_bytes / 1e6:,.1f} MB of tables, {time} on "
-        f"{threads} {'thread' if threads == 1 else 'threads'}"
-    )
+    say(f"up to {needed / 1e9:.1f} GB of memory, {table_bytes(rules, counts) / 1e6:,.1f} MB of tables")

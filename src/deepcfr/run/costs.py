@@ -26,8 +26,6 @@ from deepcfr.game.tree_game import TreeGame
 from deepcfr.measure.limits import too_many_boards
 from deepcfr.network.networks import number_of_weights
 from deepcfr.run.build import make_game, solver_class
-from deepcfr.run.listing import duration
-from deepcfr.solve.base import Solver
 from deepcfr.solve.mccfr import built_in_buckets
 from deepcfr.solve.memories import board_bytes, drawn_bytes
 
@@ -153,16 +151,6 @@ def _of_tables(
     yield f"tables take {needed / 1e9:.2f} GB, and a checkpoint about as much on disk"
     if buckets:
         yield f"the abstraction takes {buckets / 1e9:.2f} GB"
-
-
-def time_notes(solver: Solver, config: RunConfig) -> Iterator[str]:
-    """Sentences on the time of the rest of a run; a tabular solver measures a small part of it when they are read."""
-    left = config.iterations - solver.iteration
-    if config.runtime.minutes:
-        yield f"the run ends after {config.runtime.minutes:g} min"
-    elif left > 0 and (seconds := solver.seconds_per_iteration()) is not None:
-        whole = duration(left * seconds)
-        yield f"{left:,} iterations take about {whole}, {seconds:.2g} s each, and evaluations besides"
 
 
 def _memory_of(device: str) -> int | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterable
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from deepcfr.core.errors import CheckpointError
@@ -13,7 +12,6 @@ from deepcfr.core.machine import resident_memory
 from deepcfr.core.signals import Interrupt, catch_interrupt
 from deepcfr.measure.exploitability import Exploitability, exploitability, why_not_exact
 from deepcfr.network.fit import FitResult
-from deepcfr.run.costs import time_notes
 from deepcfr.run.folder import RunFolder
 from deepcfr.run.metrics import append_metrics, read_metrics, truncate_metrics
 from deepcfr.run.record import trained_here
@@ -66,7 +64,7 @@ def train(run: RunFolder, observer: Observer, cluster: RayCluster | None = None)
         solver, before = run.load_solver(observer.warn, memories=True, cluster=cluster)
         try:
             run.keep_config()
-            return _carry_on(run, solver, before, observer, chain(notes, time_notes(solver, run.config)))
+            return _carry_on(run, solver, before, observer, notes)
         finally:
             solver.close()
 

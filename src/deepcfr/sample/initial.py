@@ -6,8 +6,7 @@ actions by ranges of that win rate. The paper describes only one range: below 20
 all-in. We chose the numbers below.
 
 An initial strategy is a table over five buckets, the ranges of win rates (`RangeBuckets`). A solver's tables start with
-the rows of their bucket's range. Games without hands have no such buckets: there the win rate of every action is
-computed at every infoset.
+the rows of their bucket's range.
 """
 
 from __future__ import annotations
@@ -17,13 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepcfr.buckets.texture import Buckets
-from deepcfr.core.compiled import nb
 from deepcfr.core.rng import key
-from deepcfr.core.types import TERMINAL, Cards, Doubles, Floats, Ints
+from deepcfr.core.types import Cards, Doubles, Floats, Ints
 from deepcfr.game.bet_size_game import BetSizePoker
 from deepcfr.game.betting import CALL, FOLD, RAISE
 from deepcfr.game.cards import deal_cards
-from deepcfr.game.explicit import CHANCE, ExplicitTree
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.rules import PokerRules
 from deepcfr.sample.bet_size_tables import BetSizeLayout, hand_layout
@@ -35,7 +32,6 @@ RANGES = len(EDGES) + 1
 # by range: shares of fold, of check or call, and of all raises; and the ratio of a raise's share to the next smaller one's
 _SHARES = ((0.70, 0.25, 0.05), (0.45, 0.45, 0.10), (0.15, 0.65, 0.20), (0.03, 0.57, 0.40), (0.01, 0.39, 0.60))
 _GROWTH = (0.4, 0.6, 0.8, 1.0, 1.25)
-_LEAST = 0.05  # in games without hands: added to the win rate of every action, so that all have positive probability
 _PIECE = 20_000  # deals in one batch
 
 
@@ -146,40 +142,3 @@ def start_hands(table: Floats, game: PokerGame | BetSizePoker, ranges: RangeBuck
             rows = coarse[place : place + RANGES * width].reshape(RANGES, width).astype(table.dtype)
             for bucket, number in enumerate(range_of.tolist()):
                 table[start + bucket * width : start + (bucket + 1) * width] = rows[number]
-
-
-def tree_table(tree: ExplicitTree) -> Doubles:
-    """The initial strategy of a game without hands, [K, L]: actions in proportion to their win rate in uniform play.
-
-    The win rate of an action is how often the player at the infoset wins after it if both players play uniformly from
-    the root, ties as halves. A constant is added, so that every action has positive probability.
-    """
-    reach, wins = _random_play(tree.actor, tree.parent, tree.num_children, tree.chance, tree.payoff)
-    inner = np.flatnonzero((tree.parent >= 0) & (tree.infoset[tree.parent] >= 0))
-    parent = tree.parent[inner]
-    row, column = tree.infoset[parent], inner - tree.first_child[parent]
-    own = np.where(tree.actor[parent] == 0, wins[inner], 1 - wins[inner])
-    won, seen = np.zeros(tree.legal.shape), np.zeros(tree.legal.shape)
-    np.add.at(won, (row, column), reach[parent] * own)
-    np.add.at(seen, (row, column), reach[parent])
-    table = np.where(tree.legal, won / np.where(seen > 0, seen, 1) + _LEAST, 0.0)
-    strategies: Doubles = table / table.sum(1, keepdims=True)
-    return strategies
-
-
-@nb.njit(cache=True, nogil=True)
-def _random_play(
-    actor: Ints, parent: Ints, num_children: Ints, chance: Doubles, payoff: Doubles
-) -> tuple[Doubles, Doubles]:
-    """For every history the probability that uniform play reaches it, and player 0's win rate from there, both [N]."""
-    share, reach, wins = np.ones(len(actor)), np.ones(len(actor)), np.zeros(len(actor))
-    for node in range(1, len(actor)):
-        before = parent[node]
-        share[node] = chance[node] if actor[before] == CHANCE else 1.0 / num_children[before]
-        reach[node] = share[node] * reach[before]
-    for node in range(len(actor) - 1, -1, -1):
-        if actor[node] == TERMINAL:
-            wins[node] = 0.5 + 0.5 * np.sign(payoff[node])
-        if node > 0:
-            wins[parent[node]] += share[node] * wins[node]
-    return reach, wins

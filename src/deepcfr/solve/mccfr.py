@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -53,7 +52,7 @@ from deepcfr.policy.base import Policy, UniformPolicy
 from deepcfr.policy.styles import ThresholdPolicy
 from deepcfr.policy.tables import AbstractPolicy, TreePolicy
 from deepcfr.sample.bet_size_tables import BetSizeLayout, Run, bet_size_traversals, compact, expand, hand_layout
-from deepcfr.sample.initial import RangeBuckets, hand_table, range_buckets, start_hands, tree_table
+from deepcfr.sample.initial import RangeBuckets, hand_table, range_buckets, start_hands
 from deepcfr.sample.mccfr import (
     SHAPES,
     Decay,
@@ -135,6 +134,7 @@ class MCCFR(TabularSolver):
     def iterations(self) -> Iterator[TabularRecord]:
         """One CFR iteration each, from where the state is up to the configured number."""
         if self.iteration == 0 and self.settings.initial != UNIFORM:
+            assert isinstance(self.tables, _HandTables)
             for table in (self._regret, self._average):
                 self.tables.start(table)
         while self.iteration < self.config.iterations:
@@ -194,16 +194,6 @@ class MCCFR(TabularSolver):
             f"traversals, {settings.sampler} sampling, abstraction {settings.abstraction}, seed {self.config.seed}"
         )
 
-    def seconds_per_iteration(self) -> float:
-        """Forecast from a few traversals with empty tables."""
-        few = min(self.settings.traversals, 10_000 if self._trees else 200)
-        settings = replace(self.settings, traversals=few, initial=UNIFORM)
-        config = replace(self.config, iterations=2, solve=settings)
-        trial = MCCFR(self.game, config, getattr(self.tables, "buckets", None))
-        records = list(trial.iterations())  # the first one compiles
-        trial.workers.shutdown()
-        return records[1].iteration_seconds * self.settings.traversals / few
-
     def arrays(self) -> dict[str, Array]:
         """The tables, both flat and of `solve.precision`."""
         return {"regret": self._regret, "average": self._average}
@@ -249,7 +239,10 @@ class MCCFR(TabularSolver):
 
     def initial_policy(self) -> Policy:
         """The policy at the start of training."""
-        return UniformPolicy(self.game) if self.settings.initial == UNIFORM else self.tables.initial_policy()
+        if self.settings.initial == UNIFORM:
+            return UniformPolicy(self.game)
+        assert isinstance(self.tables, _HandTables)
+        return self.tables.initial_policy()
 
     def average_policy(self) -> Policy:
         """The average strategy, which converges to an equilibrium of the (abstract) game, without its rare actions."""
@@ -273,18 +266,12 @@ class _TreeTables:
     def __init__(self, game: TreeGame, config: TabularConfig, abstraction: Buckets | None) -> None:
         if abstraction is not None or config.abstraction != "lossless":
             raise GameError(f"Abstractions are for poker games, and '{game.name}' is not one.")
+        if config.initial != UNIFORM:
+            raise GameError(f"'{game.name}' has no hands with win rates: set solve.initial to uniform.")
         self.game, self.entries = game, _entries(game, None)
 
     def situations(self, count: int, stream: int, first: int) -> Situations:  # noqa: ARG002
         return explicit_situations(count)
-
-    def start(self, table: Floats) -> None:
-        """Fill a table with the initial strategy."""
-        tree = self.game.explicit
-        table[:] = tree_table(tree)[tree.legal]
-
-    def initial_policy(self) -> Policy:
-        return TreePolicy(self.game, tree_table(self.game.explicit), "initial")
 
     def policy(self, table: Floats | Cards, kind: str) -> Policy:
         return TreePolicy(self.game, _strategies(self.game.explicit, table), kind)

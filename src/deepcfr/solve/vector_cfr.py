@@ -7,9 +7,7 @@ when player 1 updates. Boards that differ by a renaming of suits are visited onc
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from math import inf
 
@@ -87,40 +85,12 @@ class VectorCFR(FullWidthSolver):
 
     def _iterate(self) -> int:
         for player in PLAYERS:
-            visit = self._update(
-                self.iteration + 1, player, self._regrets, self._averages, self._matched, last=self._last
-            )
+            visit = update(
+                self.boards.rounds, (self._regrets, self._averages), player, self._discounting, self.iteration + 1,
+                self._scratch, self.config.seed, self._matched, last=self._last,
+            )  # fmt: skip
             self.boards.visit_all(visit, self.workers)
         return self._touched
-
-    def seconds_per_iteration(self) -> float:
-        """Forecast from a few boards of the last round with empty tables."""
-        tree, boards = self.boards.rounds[-1], self.boards.kept[-1]
-        few = [replace(board, index=i) for i, board in enumerate(boards[:: -(-len(boards) // 24)])]
-        tables = [[self._table(tree, few)] * len(self.boards.rounds) for _ in range(3)]
-        seconds = 0.0
-        for repetition in range(2):  # the first one compiles
-            for player in PLAYERS:
-                visit = self._update(1, player, *tables)
-                for board in few:
-                    reach = np.ones((2, len(tree.roots), len(board)))
-                    start = time.perf_counter()
-                    visit(board, reach, _no_deal)
-                    seconds += repetition * (time.perf_counter() - start)
-        return seconds * sum(map(len, boards)) / sum(map(len, few)) / self.workers.count
-
-    def _update(
-        self,
-        t: int,
-        player: int,
-        regrets: list[BoardTables],
-        averages: list[BoardTables],
-        matched: list[BoardTables],
-        *,
-        last: LastRound | None = None,
-    ) -> Visit:
-        tables, variant, seed = (regrets, averages), self._discounting, self.config.seed
-        return update(self.boards.rounds, tables, player, variant, t, self._scratch, seed, matched, last=last)
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """The live state; a checkpoint saves it and restores by copying into it."""
@@ -193,7 +163,3 @@ def update(
         return values[:, tree.roots]
 
     return visit
-
-
-def _no_deal(at_leaves: Floats) -> npt.NDArray[np.float64]:  # noqa: ARG001
-    raise AssertionError("the last round leads to no other")
