@@ -145,7 +145,9 @@ class CFRD(TabularSolver):
         def visit(board: Board, reach: Floats, deal: Deal) -> Floats:  # noqa: ARG001
             return showdowns(board, reach[0], self._scratch)[None]
 
-        return self._boards.deal(visit, self._first.board, np.eye(len(self._first.board))[None], self.workers)[0]
+        hands = np.eye(len(self._first.board))[None]
+        checked: Doubles = self._boards.deal(visit, self._first.board, hands, self.workers)[0]
+        return checked
 
     @cached_property
     def _played(self) -> list[Board]:
@@ -218,7 +220,7 @@ class ReplayingPolicy(ResolvingPolicy):
 def inclusion(sizes: Doubles, count: int) -> Doubles:
     """The chances [n] of n things to be in a sample of `count`: in proportion to `sizes` [n], but at most 1."""
     count = min(count, len(sizes))
-    chance = np.minimum(count * sizes / sizes.sum(), 1.0)
+    chance: Doubles = np.minimum(count * sizes / sizes.sum(), 1.0)
     while chance.sum() < count - 1e-6:
         left = chance < 1
         chance[left] = np.minimum((count - np.count_nonzero(~left)) * sizes[left] / sizes[left].sum(), 1.0)
