@@ -10,6 +10,7 @@ import made_runs
 from command_line import deepcfr, problem
 from deepcfr.boards.boards import Boards
 from deepcfr.core.errors import ConfigError, GameError
+from deepcfr.game.betting import CALL
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.presets import build_game, load_rules, load_source
 from deepcfr.game.rules import PRESETS
@@ -59,20 +60,24 @@ def test_with_all_boards_it_is_discounted_cfr_though_it_stores_no_strategy_on_th
         assert current[0] == pytest.approx(current[1], rel=1e-2)
 
 
-def test_values_from_a_sample_of_boards_are_unbiased(small_flop: PokerGame) -> None:
-    def estimate(boards: int, seed: int) -> np.ndarray:
-        solver = CFRD(small_flop, tabular("cfr-d", 1, boards=boards, seed=seed))
-        assert len(solver._played) == min(boards, 28)
-        draw = np.random.default_rng(5)  # the same ranges for all samples
-        return solver._values_at_leaves(0, 1, draw.random(solver.ranges.shape[1:]))
+def estimate(game: PokerGame, boards: int, seed: int, *, checks: bool) -> np.ndarray:
+    """Values of player 0 at the leaves of the first round, [X, U], for random ranges, if all check or play at random."""
+    solver = CFRD(game, tabular("cfr-d", 1, boards=boards, seed=seed, precision="float64"))
+    assert len(solver._played) == min(boards, 28)
+    for board in solver._played:
+        regrets = solver._regrets.load(board)
+        regrets[:] = np.random.default_rng(board.cards).random(regrets.shape)
+        regrets *= 1 if not checks else (solver._tree.edge_action == CALL)[:, None]
+    return solver._values_at_leaves(0, 1, np.random.default_rng(5).random(solver.ranges.shape[1:]))
 
-    exact, found = estimate(ALL, 0), np.array([estimate(10, seed) for seed in range(150)])
-    error = np.abs(found.mean(0) - exact) / (found.std(0) / len(found) ** 0.5)
-    assert np.median(error) < 1.2  # of normal errors 0.67
-    assert error.max() < 5
-    # without bets the hands on the boards are all that there is, and those count exactly
-    spread = np.abs(found - exact).max()
-    assert 0 < spread < 0.5 * np.abs(exact).max()
+
+def test_values_from_a_sample_are_exact_if_nobody_bets_and_hardly_biased_else(small_flop: PokerGame) -> None:
+    checked, exact = (estimate(small_flop, ALL, 0, checks=checks) for checks in (True, False))
+    np.testing.assert_allclose(estimate(small_flop, 9, 1, checks=True), checked, atol=1e-6 * np.abs(checked).max())
+    errors = np.array([estimate(small_flop, 14, seed, checks=False) - exact for seed in range(60)])
+    spread = errors.std(0)
+    assert 0.001 < np.median(spread) / np.abs(exact).mean() < 0.2
+    assert np.median(np.abs(errors.mean(0)) / spread) < 0.25  # 0.09 without bias
 
 
 def test_likely_things_are_in_every_sample_and_others_in_proportion_to_their_sizes() -> None:

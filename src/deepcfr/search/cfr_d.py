@@ -1,9 +1,10 @@
 """CFR-D: the first betting round is stored, and the second is solved again when play gets there.
 
-An iteration updates the first round by counterfactual values at its ends. They are means over all boards of the second
-round, of which only a sample is played: each of its boards keeps regrets, and makes one iteration of CFR too. What a
-hand wins if nobody bets after the first round is known exactly on all boards together, so the sample only estimates the
-rest (a control variate).
+An iteration updates the first round by counterfactual values at its leaves. They are means over all boards of the
+second round, of which only a sample is played: each of its boards keeps regrets, and makes one iteration of CFR too.
+Values of the others are predicted: a regression on the sample says what a hand is worth by its strength on a board and
+by what it wins from the range that arrives if nobody bets. The mean prediction is known exactly, so only what the
+regression does not explain is estimated from the sample.
 
 What CFR learns on a board depends on the first round through the ranges that arrive in every iteration, and those are
 stored. So the policy solves any board by the same iterations with the same ranges, and plays what full-width CFR would
@@ -38,11 +39,14 @@ from deepcfr.game.poker import PokerGame
 from deepcfr.policy.base import UniformPolicy
 from deepcfr.policy.network import FirstRound, WithFirstRound
 from deepcfr.search.policy import ResolvingPolicy
-from deepcfr.search.subgame import SubgameSolver, subgame
+from deepcfr.search.subgame import SubgameSolver, against, subgame
 from deepcfr.solve.base import DISCOUNTED, PLAYERS, Array, SavedState, TabularRecord, TabularSolver
 from deepcfr.solve.first_round import FirstRoundTable
 from deepcfr.solve.vector_cfr import VectorCFR, update
 
+_POINTS = np.linspace(-1, 1, 6)[:, None]  # strengths between which values are interpolated
+_FEATURES = 2 * len(_POINTS)
+_RIDGE = 1e-9
 _DISCOUNTED = CFRConfig(weighting="discounted", fallback="uniform")
 
 
@@ -102,14 +106,31 @@ class CFRD(TabularSolver):
         """An iteration of a player on all boards of the sample: estimated values [X, U], for `reach` [2, X, U]."""
         tables = [self._regrets] * 2, [self._unkept] * 2  # of the second round only
         learn = update(self._boards.rounds, tables, player, DISCOUNTED, t, self._scratch)
+        products = np.empty((len(self._played), reach.shape[1], _FEATURES, _FEATURES + 1))
 
         def visit(board: Board, reach: Floats, deal: Deal) -> Floats:
-            bet: Floats = self._paid[:, None] * showdowns(board, reach[1 - player], self._scratch)
-            return learn(board, reach, deal) - bet
+            explained = self._features(board, np.asarray(reach[1 - player], np.float64))
+            found = np.concatenate([explained, learn(board, reach, deal)])
+            products[board.index] = np.einsum("fxu,gxu->xfg", explained * board.weight, found)
+            return found
 
-        rest = self._boards.deal(visit, self._first.board, reach, self.workers, choose=lambda _: self._played)[0]
-        values: Doubles = rest + self._paid[:, None] * (reach[1 - player] @ self._checked)
+        sampled = self._boards.deal(visit, self._first.board, reach, self.workers, choose=lambda _: self._played)
+        moments = products.sum(0)  # of one leaf [F, F + 1]: normal equations for values by features
+        moments[..., :-1] += np.eye(_FEATURES) * (_RIDGE * moments[..., :-1].max((1, 2), initial=_RIDGE, keepdims=True))
+        weights = np.linalg.solve(moments[..., :-1], moments[..., -1:])[..., 0]
+        known = np.einsum("fvu,xv->fxu", self._means, reach[1 - player])
+        values: Doubles = sampled[-1] + np.einsum("xf,fxu->xu", weights, known - sampled[:-1])
         return values
+
+    def _features(self, board: Board, reach: Doubles) -> Doubles:
+        """What explains a hand's value against a range `reach` [X, U], and is known on all boards: [F, X, U].
+
+        The reach that it meets, and what it wins less what it loses to it at a showdown, by its strength on the board.
+        """
+        everyone = np.ones((1, len(board)))
+        strength = showdowns(board, everyone, self._scratch) / np.maximum(against(board, everyone), 1)  # from -1 to 1
+        near = np.clip(1 - np.abs(strength - _POINTS) / (_POINTS[1] - _POINTS[0]), 0, None)[:, None]
+        return np.concatenate([near * against(board, reach), near * showdowns(board, reach, self._scratch)])
 
     def _pass(self) -> RoundPass:
         """The first round, with both players' reach by the current strategy."""
@@ -133,21 +154,13 @@ class CFRD(TabularSolver):
         return self._boards.rounds[1]
 
     @cached_property
-    def _paid(self) -> Doubles:
-        """What either player has paid before the second round, [X], in the game's unit."""
-        paid: Doubles = self.game.tree.chips[self._tree.root_nodes].min(1) / self.game.rules.unit_chips
-        return paid
-
-    @cached_property
-    def _checked(self) -> Doubles:
-        """Wins less losses of each hand against each hand with a reach of 1, at a showdown, [U, U']: mean over boards."""
+    def _means(self) -> Doubles:
+        """The features of each hand against each hand with a reach of 1, [F, U', U]: means over all boards."""
 
         def visit(board: Board, reach: Floats, deal: Deal) -> Floats:  # noqa: ARG001
-            return showdowns(board, reach[0], self._scratch)[None]
+            return self._features(board, np.asarray(reach[0], np.float64))
 
-        hands = np.eye(len(self._first.board))[None]
-        checked: Doubles = self._boards.deal(visit, self._first.board, hands, self.workers)[0]
-        return checked
+        return self._boards.deal(visit, self._first.board, np.eye(len(self._first.board))[None], self.workers)
 
     @cached_property
     def _played(self) -> list[Board]:
