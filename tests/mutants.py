@@ -152,8 +152,8 @@ MUTANTS = (
            "weight=boards[i].weight / chance[i]", "weight=boards[i].weight", "search/test_cfr_d.py -k from_a_sample"),
     Mutant("the values of boards that are not played are left out", "search/cfr_d.py",
            "weights, known - sampled[:-1])", "weights, 0 * known)", "search/test_cfr_d.py -k from_a_sample"),
-    Mutant("a resumed run of CFR-D forgets the ranges of earlier iterations", "search/cfr_d.py",
-           '"ranges": self.ranges}', '"ranges": self.ranges * 0}', "solve/test_saved_states.py -k cfr-d"),
+    Mutant("a resumed run of CFR-D forgets the regrets on boards", "search/cfr_d.py",
+           ', "regret-boards": self._regrets.values}', "}", "solve/test_saved_states.py -k cfr-d"),
     Mutant("the opponent resolves for itself", "search/policy.py",
            "opponent = 1 - resolver", "opponent = resolver", "search/test_policy.py"),
     # Losses, fits, networks
