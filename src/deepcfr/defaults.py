@@ -53,7 +53,7 @@ def default_config(
     `load_source` and `count_histories` refuse.
     """
     if solver in get_args(TabularSolver):
-        return config_from_table({"game": game, "solver": solver, "iterations": 100})
+        return config_from_table({"game": game, "solver": solver, "iterations": 200 if solver == "cfr-d" else 100})
     if solver not in get_args(NamedSolver):
         known = ", ".join((*get_args(NamedSolver), *get_args(TabularSolver)))
         raise ConfigError(f"'solver' must be one of {known}, but is {solver}.")

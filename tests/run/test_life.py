@@ -106,6 +106,7 @@ VARIANTS = {
     "dcfr": table(solver="dcfr", precision="int16", threads=2),
     "pcfr+": table(solver="pcfr+"),
     "small flop": table(SMALL_FLOP, 2, solver="dcfr", precision="int16"),
+    "cfr-d": table(SMALL_FLOP, 2, solver="cfr-d", boards=9),
     "external": table(solver="mccfr"),
     "external on buckets": table(solver="mccfr", abstraction=BUCKETS),
     "external on boards": table(SMALL_FLOP, solver="mccfr", precision="float64", weighting="uniform"),

@@ -36,6 +36,7 @@ CONFIGS: dict[str, RunConfig] = {
     "table, panel": small_config(game="leduc", sampling=replace(BOARDS, panel=True), cfr={"first_round": "table"}),
     "window": small_config(memory={"kind": "window", "capacity": 99}, advantage={"refit": "fine-tune"}),
     "int16": tabular("dcfr", game="leduc", precision="int16"),
+    "cfr-d": tabular("cfr-d", game="leduc", boards=2),
     "float32, predicted": tabular("pcfr+", game="leduc", precision="float32"),
     "mccfr, floor": changed(MCCFR, exploration_start=0.1),
     "mccfr, win rates": changed(MCCFR, initial="win-rates"),

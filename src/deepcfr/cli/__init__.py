@@ -187,7 +187,7 @@ def _start(arguments: list[str]) -> RunConfig:
         raise ConfigError(f"{asked} is for {config.method}, which 'deepcfr {other}' runs.")
     if "--config" in named and not solves and solver_of(solver) != solver:
         raise ConfigError(f"--solver {solver} is a set of settings, and --config is one: use one of them, not both.")
-    if "--minutes" in named and config.iterations == default_config("", "linear-cfr").iterations:
+    if "--minutes" in named and solves and config.iterations == default_config("", config.solver).iterations:
         config = replace(config, iterations=records.MOST_ITERATIONS)
     if "--sampling.kind" in named:
         config = replace(config, sampling=config.sampling.of_kind(named["--sampling.kind"]))

@@ -94,8 +94,8 @@ class Solve:
     config: Path | None = None  # a TOML file with settings, or the name of a recipe that comes with the package
     minutes: float | None = None  # time limit, which replaces --iterations unless that is also given
     json: bool = False  # print one JSON object; progress goes to standard error
-    #: full-width CFR in one of its variants, or Monte Carlo CFR (mccfr). xfp, full-width fictitious play, and egt, the
-    #: excessive gap technique, are for games of OpenSpiel
+    #: full-width CFR in one of its variants; cfr-d, which plays a sample of the boards and searches on all; or Monte Carlo
+    #: CFR (mccfr). xfp, full-width fictitious play, and egt, the excessive gap technique, are for games of OpenSpiel
     solver: TabularSolver = "linear-cfr"
     settings: Settings = field(default_factory=RunConfig)
 

@@ -43,6 +43,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "nfsp.q_learning_rate": (1e-12, 10.0),
     "nfsp.policy_learning_rate": (1e-12, 10.0),
     "ppo.episodes": (1, 100_000_000),
+    "solve.boards": (1, 10_000_000),
     "solve.traversals": (1, 1_000_000_000),
     "solve.exploration_start": (0.0, 1.0),
     "evaluation.every": (0, 100_000_000),
@@ -141,8 +142,10 @@ def unread_settings(config: RunConfig) -> Iterator[str]:
 
 def _unread_by_tables(config: RunConfig) -> dict[str, list[str]]:
     """Changed settings of a tabular solver that have no effect, by reason."""
-    names = [name for name in _changed(config, "solve") if name not in ("solve.precision", "solve.abstraction")]
-    return {f"{config.solver} visits all hands": names if config.solver != "mccfr" else []}
+    if config.solver == "mccfr":
+        return {"mccfr samples single hands": _changed(config, "solve", "boards")}
+    read = ("solve.precision", "solve.abstraction", *(["solve.boards"] if config.solver == "cfr-d" else []))
+    return {f"{config.solver} visits all hands": [name for name in _changed(config, "solve") if name not in read]}
 
 
 def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:
@@ -188,8 +191,8 @@ def _tabular_problems(config: RunConfig) -> Iterator[str]:
     """One sentence for every setting that contradicts the tabular solver."""
     if config.solver != "mccfr" and config.solve.abstraction != "lossless":
         yield f"{config.solver} is full-width and takes no abstraction: use mccfr."
-    if config.solver == "mccfr" and config.solve.precision == "int16":
-        yield "Monte Carlo CFR keeps its tables in float32 or float64, but 'solve.precision' is int16."
+    if config.solver in ("mccfr", "cfr-d") and config.solve.precision == "int16":
+        yield f"{config.method} keeps its tables in float32 or float64, but 'solve.precision' is int16."
 
 
 def _numbers(config: RunConfig) -> Iterator[tuple[str, str, float]]:

@@ -271,10 +271,11 @@ class PPOConfig:
 
 @dataclass(frozen=True)
 class TabularConfig:
-    """Tabular solvers: full-width CFR in one of its variants, or Monte Carlo CFR (mccfr)."""
+    """Tabular solvers: full-width CFR in one of its variants, CFR-D, or Monte Carlo CFR (mccfr)."""
 
     #: number type of tables; int16 is for full-width CFR on poker games
     precision: Literal["float64", "float32", "int16"] = "float32"
+    boards: int = 1_000  #: cfr-d: boards that are played in every iteration, all if there are not more
     sampler: Literal["external", "outcome"] = "external"  #: mccfr: how actions are sampled
     #: mccfr: traversals K per iteration and player; the opponent's strategy is fixed during them, so small games need few
     traversals: int = 2_000
@@ -296,7 +297,7 @@ class TabularConfig:
 
 
 NetworkSolver = Literal["deep-cfr", "nfsp", "ppo", "mmd"]
-TabularSolver = Literal["cfr", "cfr+", "pcfr+", "linear-cfr", "dcfr", "mccfr", "xfp", "egt"]
+TabularSolver = Literal["cfr", "cfr+", "pcfr+", "linear-cfr", "dcfr", "cfr-d", "mccfr", "xfp", "egt"]
 SolverName = Literal[NetworkSolver, TabularSolver]
 #: names of `train --solver`: solvers, and relatives of Deep CFR, which are settings of it (`deepcfr.defaults`)
 NamedSolver = Literal[
@@ -313,6 +314,7 @@ _METHODS: dict[SolverName, str] = {
     "pcfr+": "Predictive CFR+",
     "linear-cfr": "Linear CFR",
     "dcfr": "Discounted CFR",
+    "cfr-d": "CFR-D",
     "xfp": "Fictitious play",
     "egt": "Excessive gap technique",
 }

@@ -10,6 +10,7 @@ from deepcfr.game.bet_size_game import BetSizePoker
 from deepcfr.game.poker import Poker, PokerGame, poker_game
 from deepcfr.game.presets import GameSource, build_game
 from deepcfr.game.tree_game import TreeGame
+from deepcfr.search.cfr_d import CFRD
 from deepcfr.solve.base import FullWidthSolver, Solver
 from deepcfr.solve.deep_cfr import DeepCFR, Outside
 from deepcfr.solve.mccfr import MCCFR
@@ -40,6 +41,10 @@ def solver_class(game: Game, config: RunConfig) -> type[Solver]:
         return MCCFR
     if isinstance(game, BetSizePoker):
         raise ConfigError(f"{game.name} is solved with mccfr, and '{config.solver}' was asked for.")
+    if config.solver == "cfr-d":
+        if isinstance(game, PokerGame):
+            return CFRD
+        raise ConfigError(f"cfr-d is for games of poker, and {game.name} is none: use dcfr.")
     return VectorCFR if isinstance(game, PokerGame) else _ON_TREES.get(config.solver, TreeCFR)
 
 

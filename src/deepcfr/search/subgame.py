@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final, Literal
 
 import numpy as np
@@ -261,16 +262,30 @@ class SubgameSolver:
             for player in PLAYERS:
                 if self.gadget:
                     self._reach[self.gadget.player] = self.gadget.reach()
-                visit = update(
-                    self.boards.rounds, self._tables, player, DISCOUNTED, t, self._scratch,
-                    tremble=self._tremble, last=self._last, on_board=on_board,
-                )  # fmt: skip
-                values = _visit_root(self.boards, visit, self._reach, self._workers, on_board)
+                values = self._learn(player, t, on_board)
                 if self.gadget and self.gadget.player == player:
                     self.gadget.learn(values[0], DISCOUNTED, t)
             self.iteration = t
             if self._tremble and t in _FADES:
                 self._fade()
+
+    def follow(self, ranges: Floats) -> None:
+        """Do T iterations in which both players' reach is as in `ranges` [T + 1, 2, X, U]: what CFR found before here.
+
+        Updates alternate, so player 1 learns from player 0's reach of the next iteration.
+        """
+        for t, (now, new) in enumerate(pairwise(ranges), self.iteration + 1):
+            for player, reach in ((0, now), (1, np.stack([new[0], now[1]]))):
+                self._reach = np.array(reach, np.float64)
+                self._learn(player, t)
+            self.iteration = t
+
+    def _learn(self, player: int, t: int, on_board: OnBoard | None = None) -> Floats:
+        visit = update(
+            self.boards.rounds, self._tables, player, DISCOUNTED, t, self._scratch,
+            tremble=self._tremble, last=self._last, on_board=on_board,
+        )  # fmt: skip
+        return _visit_root(self.boards, visit, self._reach, self._workers, on_board)
 
     def _fade(self) -> None:
         """Scale down what was learnt of situations that are not come to any more, on all boards."""
@@ -291,9 +306,9 @@ class SubgameSolver:
 
         _visit_root(self.boards, visit, self._reach, self._workers)
 
-    def policy(self) -> RangePolicy:
-        """The average strategy on the boards of the subgame."""
-        return RangePolicy(self.boards, self._tables[1], "subgame")
+    def policy(self, *, current: bool = False) -> RangePolicy:
+        """The average strategy on the boards of the subgame, or the current one."""
+        return RangePolicy(self.boards, self._tables[0 if current else 1], "subgame")
 
     def played(self, tree: RoundTree, board: Board) -> Floats:
         """The average strategy on a board, [E, U], without what only early iterations did.

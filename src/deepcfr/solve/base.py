@@ -212,9 +212,8 @@ class TabularSolver(Solver):
 
     def state(self, memories: bool) -> SolverState:
         """The state that a checkpoint stores; without `memories` there are no regrets."""
-        regrets = {name: array.size for name, array in self.arrays().items() if name.startswith("regret")}
-        facts = self._facts(self.name, regrets if memories else {})
-        return SolverState(facts, {}, self._saved_arrays(memories).items())
+        regrets = {name: array.size for name, array in self._live(memories).items() if name.startswith("regret")}
+        return SolverState(self._facts(self.name, regrets), {}, self._saved_arrays(memories).items())
 
     def restore(self, saved: SavedState, memories: bool) -> None:
         self._restore_facts(saved)
