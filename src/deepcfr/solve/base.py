@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -163,10 +163,6 @@ class Solver(ABC):
     def thin(self, keep_networks: int) -> None:  # noqa: B027
         """Keep every `keep_networks`-th snapshot, counted back from the newest, or none if that is 0."""
 
-    def seconds_per_iteration(self) -> float | None:
-        """A measured forecast from a small trial; None if there is none."""
-        return None
-
     def close(self) -> None:  # noqa: B027
         """End the processes that this one started."""
 
@@ -304,11 +300,6 @@ class FullWidthSolver(TabularSolver):
     def describe(self) -> str:
         """One line that describes the run: algorithm, game and sizes."""
         return f"{self.config.solver} on {self.game.name}: {self.config.iterations:,} iterations, {self.precision}"
-
-    def seconds_per_iteration(self) -> float:
-        """Forecast from two iterations at the start."""
-        trial = type(self)(self.game, replace(self.config, iterations=2))
-        return list(trial.iterations())[1].iteration_seconds  # the first one compiles
 
 
 class MatchingSolver(FullWidthSolver):
