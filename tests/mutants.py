@@ -28,9 +28,9 @@ class Mutant(NamedTuple):
 
 MUTANTS = (
     # Own hands
-    Mutant("a street begins with the ranges of the one before", "interop/own_hands.py",
+    Mutant("a street begins with the ranges of the one before", "interop/own_hand_review.py",
            "_condition(ranges[action.player], solution, decision, place)", "pass", "interop/test_own_hands.py"),
-    Mutant("stacks of a street as of the one before", "interop/own_hands.py",
+    Mutant("stacks of a street as of the one before", "interop/own_hand_review.py",
            "pot, stacks = pot + 2 * min(put), stacks - min(put)", "pot += 2 * min(put)", "interop/test_own_hands.py"),
     # Drill
     Mutant("the drill's other player acts by the range's frequencies", "web/drill.py",

@@ -11,15 +11,8 @@ from pokerkit import Card, StandardHighHand
 from command_line import deepcfr, problem
 from deepcfr.core.errors import ConfigError
 from deepcfr.defaults import HANDS_SIZES
-from deepcfr.interop.own_hands import (
-    OwnAction,
-    OwnHand,
-    OwnHandReview,
-    find_hero,
-    preset_ranges,
-    read_own_hands,
-    read_ranges,
-)
+from deepcfr.interop.own_hand_review import OwnHandReview, preset_ranges, read_ranges
+from deepcfr.interop.own_hands import OwnAction, OwnHand, find_hero, read_own_hands
 
 HAND = """\
 PokerStars Hand #{number}:  Hold'em No Limit ($0.50/$1.00 USD) - 2024/03/01 20:15:00 ET

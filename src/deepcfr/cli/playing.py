@@ -55,15 +55,8 @@ def hands_command(command: OwnHands) -> None:
     from dataclasses import asdict
 
     from deepcfr.core.files import write_atomically
-    from deepcfr.interop.own_hands import (
-        SPOTS,
-        OwnHandReview,
-        find_hero,
-        preset_ranges,
-        read_own_hands,
-        read_ranges,
-        reasons,
-    )
+    from deepcfr.interop.own_hand_review import SPOTS, OwnHandReview, preset_ranges, read_ranges
+    from deepcfr.interop.own_hands import find_hero, read_own_hands, reasons
 
     if command.write_ranges:
         if command.write_ranges.exists():
