@@ -37,6 +37,8 @@ WORKING = (
     "error-budget trained --solve-iterations 2 --steps 1",
     "strategy trained K",
     f"spot {SPOT} --iterations 2 --out spot.json",
+    "spots --list --flops 25",
+    "hands --write-ranges ranges.toml",
     "match trained tables --hands 10",
     "tournament trained tables --hands 10",
     "lbr tables",

@@ -33,10 +33,11 @@ from deepcfr.network.networks import build_network
 from deepcfr.policy.base import Policy, UniformPolicy
 from deepcfr.policy.mixture import MixturePolicy, cards_before
 from deepcfr.policy.network import AveragePolicy, FirstRound, RegretMatchingPolicy, WithFirstRound, first_board
-from deepcfr.policy.tables import TreePolicy, canonical_hands, table_of
+from deepcfr.policy.tables import TreePolicy, table_of
 from deepcfr.run.folder import RunFolder
 from deepcfr.solve.deep_cfr import DeepCFR
 from deepcfr.solve.snapshots import compact, snapshot_weight, thin
+from experiments.theorem1.tables import canonical_hands
 
 NETWORK = NetworkConfig(kind="mlp", width=16, layers=2)
 WEIGHTS = [1.0, 2.0, 3.0, 5.0]

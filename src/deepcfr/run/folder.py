@@ -46,6 +46,7 @@ _DECISIVE = (
     "solver", "network.", "memory.", "solve.", "values.capacity", "advantage.target", "nfsp.replay_capacity",
     "nfsp.reservoir_capacity",
 )  # fmt: skip
+_READ_BY = {"solve.boards": "cfr-d"}  # settings of one solver only, which others had been saved without
 
 
 class RunFolder(RunRecord):
@@ -195,7 +196,11 @@ class RunFolder(RunRecord):
     def fingerprint(self) -> str:
         """A hash that a checkpoint must have: of the game and the settings that decide the state's shape and meaning."""
         named = settings_by_name(self.config)
-        decisive = {name: value for name, value in named.items() if name.startswith(_DECISIVE)}
+        decisive = {
+            name: value
+            for name, value in named.items()
+            if name.startswith(_DECISIVE) and _READ_BY.get(name, self.config.solver) == self.config.solver
+        }
         return hashlib.blake2b(
             json.dumps([dataclasses.asdict(self.source), decisive]).encode(), digest_size=16
         ).hexdigest()

@@ -123,7 +123,7 @@ class CFRD(TabularSolver):
         return values
 
     def _features(self, board: Board, reach: Doubles) -> Doubles:
-        """What explains a hand's value against a range `reach` [X, U], and is known on all boards: [F, X, U].
+        """The features of each hand against a range `reach` [X, U], which are known on all boards: [F, X, U].
 
         The reach that it meets, and what it wins less what it loses to it at a showdown, by its strength on the board.
         """

@@ -17,6 +17,7 @@ from deepcfr.core.rng import key
 from deepcfr.game.cards import all_hands
 from deepcfr.search.spot import parse_board
 from deepcfr.search.spot_ranges import HOLDEM, hand_names, hand_rows, parse_range
+from deepcfr.web.play import PROBLEMS
 from deepcfr.web.play_view import action_kinds, card_face
 from deepcfr.web.schema import DrillStep, Seat, SpotDecision, SpotFacts
 from deepcfr.web.site import RequestError, render, shorten
@@ -163,7 +164,7 @@ def add_drill(routes: APIRouter, solved: Any) -> None:
         spot = solved(name)
         return render("drill.html", **page_values(name, spot, step_of(spot, deal, seat, line, action), score[:2_000]))
 
-    @routes.get("/api/spots/{name}/drill", tags=["spots"])
+    @routes.get("/api/spots/{name}/drill", responses=PROBLEMS, tags=["spots"])
     def api(name: str, deal: Deal = 0, seat: Seat = "dealer", line: Line = "", action: Chosen = "") -> DrillStep:
         """A deal of a drill: the hand and the decision, and with an action what each one loses."""
         return step_of(solved(name), deal, seat, line, action)
