@@ -369,6 +369,8 @@ def _fhp_plan() -> Plan:
         Arm("traversals-25000", "1,000 SGD steps, 25,000 traversals",
             {**fewer, "sampling.traversals": 25_000, "iterations": 100, "evaluation.at": [_AT, 50]},
             predicted={_AT: "185 to 245", 50: "164", 100: "98"}),
+        Arm("passes-10", "10 passes a fit, at most 4,000 SGD steps", {**short, "advantage.steps": 4_000,
+            "advantage.passes": 10.0}, predicted={_AT: "250 to 350"}),
         Arm("width-16", "1,000 SGD steps, 16 features a layer", {**short, "network.width": 16}),
         Arm("uniform-weighting", "1,000 SGD steps, without linear weighting", {**short, "cfr.weighting": "uniform"}),
         Arm("uniform-fallback", "1,000 SGD steps, uniform where no advantage is positive",

@@ -163,6 +163,13 @@ def test_a_fit_is_a_plain_loop_of_adam() -> None:
     torch.testing.assert_close(predicted(network), predicted(plain), atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize(("passes", "steps"), [(0.0, 9), (1.0, 9), (0.1, 8), (0.05, 4), (1e-6, 1)])
+def test_a_fit_makes_at_most_so_many_passes_over_its_examples(passes: float, steps: int) -> None:
+    data, config = advantages(), FitConfig(steps=9, passes=passes, batch_size=40)
+    _, result = fitted(data, config)
+    assert (result.steps, result.examples) == (steps, 40 * steps)  # of 3,000 examples 0.1 passes are 7.5 mini-batches
+
+
 def travel(examples: Downhill, config: FitConfig, workers: Workers = ALONE) -> tuple[float, FitResult]:
     """A fit that moves the first of the last biases down; how far it went."""
     network = new_network()

@@ -25,6 +25,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "network.layers": (1, 64),
     "network.card_width": (1, 64),
     "fit.steps": (1, 100_000_000),
+    "fit.passes": (0.0, 1e9),
     "fit.batch_size": (1, 10_000_000),
     "fit.learning_rate": (1e-12, 10.0),
     "values.steps": (1, 100_000_000),

@@ -138,6 +138,8 @@ class FitConfig:
     """The fit of one network to a memory."""
 
     steps: int = 4_000  #: mini-batch steps
+    #: fewer steps while the memory is small: at most so many passes over its examples; 0 for no such limit
+    passes: float = 0.0
     batch_size: int = 10_000  #: examples in a mini-batch, drawn with replacement
     #: uniform: draw all examples alike and weight their losses; merged: the same, with each target replaced by the weighted
     #: mean over its infoset's samples in the memory; balanced: draw in proportion to the weights, and equally from every
@@ -188,7 +190,9 @@ class ValueFitConfig:
     @property
     def fit(self) -> FitConfig:
         """The settings of a fit: Muon, with a rate that decays from 0.01."""
-        return FitConfig(self.steps, self.batch_size, optimizer="muon", learning_rate=0.01, schedule="cosine")
+        return FitConfig(
+            self.steps, batch_size=self.batch_size, optimizer="muon", learning_rate=0.01, schedule="cosine"
+        )
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -181,6 +181,8 @@ def fit(
     """
     start = time.perf_counter()
     batch = config.batch_size
+    if config.passes:
+        config = replace(config, steps=max(1, min(config.steps, round(config.passes * len(examples) / batch))))
     with flushed_denormals(), _rounded_products():
         network.scale.fill_(examples.scale())
         descent = Descent(network, examples, config, workers)
