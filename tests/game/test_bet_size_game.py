@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from bet_size_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions, random
 from deepcfr.config import config_from_table
 from deepcfr.core.errors import GameError
 from deepcfr.core.types import TERMINAL
+from deepcfr.game import bet_size_betting, bet_size_game
 from deepcfr.game.bet_size_betting import CHIPS, ENDED, HISTORY, can_be_listed, count_positions, gains
 from deepcfr.game.bet_size_game import ExplicitPoker, ImplicitPoker
 from deepcfr.game.bet_sizes import BET_SIZE_GAMES, BetSizeRules
@@ -111,6 +113,23 @@ def test_matches_are_the_same_in_either_form() -> None:
     rivals = replace(TWO_ROUNDS, bet_sizes=((4, 6), (50, 100)))
     with pytest.raises(GameError, match="differ in bet_sizes"):
         TournamentTerms(boards="all").play(table, UniformPolicy(ExplicitPoker(rivals)))
+
+
+def test_no_place_is_asked_of_a_node_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def filled(bets: Any, nodes: Any) -> Any:
+        before, actions, count = bet_size_betting.paths(bets, nodes)
+        before[np.arange(before.shape[1]) >= count[:, None]] = -1  # memory that the kernel leaves as it was
+        return before, actions, count
+
+    def checked(bets: Any, nodes: Any) -> Any:
+        assert (nodes >= 0).all()
+        return bet_size_betting.places(bets, nodes)
+
+    game = ExplicitPoker(TWO_ROUNDS)
+    same, nodes = ImplicitPoker(TWO_ROUNDS), torch.from_numpy(game.computed)
+    monkeypatch.setattr(bet_size_game, "places", checked)
+    monkeypatch.setattr(bet_size_game, "paths", filled)
+    assert torch.equal(same.deals_before[nodes], game.deals_before)
 
 
 def test_a_computed_node_is_the_game_that_is_listed() -> None:

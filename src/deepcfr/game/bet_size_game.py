@@ -87,8 +87,10 @@ class ImplicitPoker(BetSizePoker):
 
     def _deals_before(self, node: torch.Tensor) -> torch.Tensor:
         before, _, count = paths(self.bets, node.numpy())
+        first = torch.from_numpy(count == 0)
         parents = torch.from_numpy(before[np.arange(len(before)), np.maximum(count, 1) - 1])
-        return torch.where(torch.from_numpy(count == 0), 1, self.round[node] - self.round[parents])
+        parents = torch.where(first, node, parents)  # before the first decision `before` holds nothing
+        return torch.where(first, 1, self.round[node] - self.round[parents])
 
     def place(self, node: torch.Tensor) -> torch.Tensor:
         return self._place(node, 2)
