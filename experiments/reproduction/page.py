@@ -74,8 +74,8 @@ figure 2 an iteration of the first touches 0.94 to 1.23 million nodes, one of ou
 1.1 to 1.3 times the paper's, at equal t about twice. The values are those that the notes of github.com/romaf5/headsup-
 poker read off the figures; the paper prints none beside its curves.
 
-**Early fits learn their samples by heart.** A limit of 10 passes over the memory (`advantage.passes`) takes half of the steps
-of 1,000 a fit to t = 20, and its one seed is below both numbers of steps there.
+**Early fits learn their samples by heart.** With at most 10 passes over the memory (`advantage.passes`) they have half
+the steps of 1,000 a fit to t = 20, and the one seed is below 1,000 and 4,000 steps there.
 """
 _FAMILY_OPENING = """# Relatives of Deep CFR compared
 

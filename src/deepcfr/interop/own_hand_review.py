@@ -13,16 +13,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from deepcfr.core.errors import ConfigError, DeepCFRError
-from deepcfr.core.files import write_atomically
+from deepcfr.core.files import read_json, signed_json, write_atomically
 from deepcfr.core.types import Doubles
 from deepcfr.interop.own_hands import CALLS, FOLDS, POSITIONS, RAISES, ROLES, OwnAction, OwnHand
 from deepcfr.search.spot import Spot, parse_board
-from deepcfr.search.spot_ranges import hand_names, hand_rows, parse_range
+from deepcfr.search.spot_ranges import hand_names, hand_rows, parse_range, range_text
 from deepcfr.search.spot_sizes import BIG_BLIND, DEALER, STREETS, Size, Sizes
 from deepcfr.search.spot_solution import Solution, SolvedDecision
 from deepcfr.search.spot_solver import SpotSolver, check_limits, memory_for_spots
@@ -119,14 +118,13 @@ class OwnHandReview:
             raise ConfigError(f"The cards of {hero} are not known.")
         kept = self.folder / f"{hand.number}.json"
         asked = {"hand": asdict(hand), "hero": hero, "sizes": str(self._sizes), "stop": list(self._stop)}
-        asked["ranges"] = [float(weights @ np.arange(len(weights))) for weights in self._start(hand)]
+        asked["ranges"] = [range_text(weights) for weights in self._start(hand)]
         asked = json.loads(json.dumps(asked))
-        if kept.exists() and (found := json.loads(kept.read_text(encoding="utf-8")))["asked"] == asked:
+        if kept.exists() and (found := read_json(kept)).get("asked") == asked:
             return [ReviewedDecision(**row) for row in found["decisions"]]
         rows = list(self._decisions(hand, player, on_spot))
         self.folder.mkdir(parents=True, exist_ok=True)
-        facts: dict[str, Any] = {"asked": asked, "decisions": [asdict(row) for row in rows]}
-        write_atomically(kept, json.dumps(facts, indent=1).encode())
+        write_atomically(kept, signed_json({"asked": asked, "decisions": [asdict(row) for row in rows]}))
         return rows
 
     def all(
@@ -185,11 +183,7 @@ class OwnHandReview:
             pot, stacks = pot + 2 * min(put), stacks - min(put)
 
     def _solve(self, spot: Spot) -> Solution:
-        """The solution. Raises KeyboardInterrupt if it was stopped before."""
-        solution = SpotSolver(spot, memory_for_spots(), self._threads).solve(*self._stop)
-        if solution.exploitability > solution.goal and solution.iterations < self._stop[1]:
-            raise KeyboardInterrupt
-        return solution
+        return SpotSolver(spot, memory_for_spots(), self._threads).solve_to_end(*self._stop)
 
     def _with_real(self, street: int, actions: Sequence[OwnAction]) -> Sizes:
         """The sizes with those that were really bet on a street, as chips beyond a call."""

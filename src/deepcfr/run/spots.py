@@ -124,12 +124,17 @@ def _read(path: Path) -> Mapping[str, Any] | list[dict[str, Any]]:
         raise ConfigError(f"'{path}' is not a text in UTF-8.") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"'{path}' is not TOML: {error}.") from error
-    rows = csv.DictReader(text.splitlines(), restkey="more", restval="")
+    lines = text.splitlines()
+    between = (
+        max(",;\t", key=lines[0].count) if lines else ","
+    )  # spreadsheets write semicolons where commas are decimal
+    rows = csv.DictReader(lines, restkey="more", restval="", delimiter=between)
     found = []
     for number, row in enumerate(rows, 2):
         if row.pop("more", None):
             raise ConfigError(f"Line {number} of '{path}' has more cells than the first line: quote cells with commas.")
-        found.append({name: _cell(path, number, name, text.strip()) for name, text in row.items() if text.strip()})
+        plain = {name.strip(): text.strip() for name, text in row.items()}
+        found.append({name: _cell(path, number, name, text) for name, text in plain.items() if text})
     return found
 
 
@@ -157,7 +162,8 @@ def _jobs_of(given: Mapping[str, Any], say: Say) -> Iterator[SpotJob]:
         if drawn and not pairs:
             missing += 1
             continue
-        plain = cards_text(HOLDEM, cards).replace(" ", "")
+        flop = sorted(cards[:3], reverse=True)  # in any order it is one board, which two spots may not have
+        plain = cards_text(HOLDEM, [*flop, *cards[3:]]).replace(" ", "")
         prefix = given.get("name", "")
         several = "board" not in given
         name = f"{prefix}-{plain}" if prefix and several else prefix or plain
@@ -206,9 +212,7 @@ def solve_job(job: SpotJob, most: float, threads: int, whole: bool = False) -> R
 
     Raises GameError if that is too little memory, and KeyboardInterrupt at Ctrl-C.
     """
-    solution = job.solver(most, threads).solve(job.exploitability, job.iterations)
-    if solution.exploitability > job.exploitability and solution.iterations < job.iterations:
-        raise KeyboardInterrupt  # the solver keeps what it has, but a spot of many is solved or not
+    solution = job.solver(most, threads).solve_to_end(job.exploitability, job.iterations)
     return job, solution.facts(hands=False), solution.facts() if whole else None
 
 

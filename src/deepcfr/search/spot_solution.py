@@ -108,14 +108,22 @@ class Solution:
         """The street on which a line ends, such as `check, check / 9d / bet 5`, as a solution of the spot there.
 
         Its decisions have the strategies of this solution, and exploitability, iterations and seconds are this one's.
-        Raises ConfigError if there is no such street, or no two hands of the ranges are possible together there.
+        Raises ConfigError if there is no such street or decision, or no two hands of the ranges are possible there.
         """
-        path, _ = read_path(line)
-        if not path:
-            return self
-        spot, street = self.tree.spot(path), self.tree.street(path)
-        found: dict[str, Any] = {"spot": spot, "holes": street.board.holes, "decisions": street.decisions, "locks": ()}
-        return replace(self, **found | shares_at(spot, street.decisions[0]))
+        path, actions = read_path(line)
+        here = self
+        if path:
+            spot, street = self.tree.spot(path), self.tree.street(path)
+            found: dict[str, Any] = {
+                "spot": spot,
+                "holes": street.board.holes,
+                "decisions": street.decisions,
+                "locks": (),
+            }
+            here = replace(self, **found | shares_at(spot, street.decisions[0]))
+        if actions:
+            decision_at(here.decisions, actions)
+        return here
 
     def decision(self, line: str) -> SolvedDecision:
         """The decision after a line. Raises ConfigError if there is none."""

@@ -148,6 +148,13 @@ class SpotSolver:
             + "".join(f"\n{note}" for note in self.spot.notes)
         )
 
+    def solve_to_end(self, exploitability: float | str, iterations: int) -> Solution:
+        """Solve as `solve` does, but raise KeyboardInterrupt if it is stopped before: one of many is solved or not."""
+        found = self.solve(exploitability, iterations)
+        if found.exploitability > found.goal and found.iterations < iterations:
+            raise KeyboardInterrupt
+        return found
+
     def solve(self, exploitability: float | str, iterations: int, on_progress: OnIteration | None = None) -> Solution:
         """Iterate to an exploitability as in `goal_of`, or so many `iterations`, or Ctrl-C.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import partial
 from itertools import zip_longest
 from math import inf, nan
 from typing import Annotated, Any
@@ -65,7 +64,7 @@ def router(site: Site) -> APIRouter:
     routes = APIRouter()
     _add_pages(routes, site)
     _add_api(routes, site.spots, site)
-    add_drill(routes, partial(solved, site.spots))
+    add_drill(routes, lambda name: solved(site.spots, name))
     return routes
 
 
