@@ -131,6 +131,11 @@ def test_what_was_solved_is_not_solved_again_unless_something_changed(tmp_path: 
     assert solved == ["hand 1, river"]
     reviewer(tmp_path, RANGES.replace("KdKc", "7d7c")).review(river, "hero", solved.append)
     assert solved == ["hand 1, river"] * 2
+    kept = tmp_path / "1.json"
+    kept.write_text(kept.read_text().replace('"fold"', '"call"', 1))
+    rows, left = reviewer(tmp_path).all([river], "hero", solved.append)
+    assert rows == []
+    assert "is damaged" in left["1"]
 
 
 def test_a_hand_does_not_change_the_ranges_of_the_next_one(tmp_path: Path) -> None:

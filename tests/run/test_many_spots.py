@@ -106,7 +106,7 @@ def test_spots_are_solved_as_single_ones_and_a_folder_goes_on(tmp_path: Path, mo
         assert solved.shares("values") == same.shares("values")
         assert solved.shares("values") == pytest.approx(dict(zip(("dealer", "big blind"), alone.values, strict=True)))
         assert solved.frequencies("") == pytest.approx(alone.decisions[0].frequencies(), abs=1e-6)
-    with pytest.raises(ConfigError, match=r"was solved with other values than '2c2d7h9sKc' has"):
+    with pytest.raises(ConfigError, match=r"was solved with other values than '7h2d2c9sKc' has"):
         solve_jobs(read_jobs(SPOT | {"boards": BOARDS, "pot": 11}), SpotFolder(folder))
     damaged = folder / "solved" / "Qs7h2c9d4s.json"
     damaged.write_text(damaged.read_text().replace('"weight"', '"w"').replace("0.5", "0.6"))
@@ -140,7 +140,7 @@ def test_the_command_writes_the_table_and_processes_change_nothing(tmp_path: Pat
     one, two = (list(csv.DictReader(io.StringIO((tmp_path / f / "table.csv").read_text()))) for f in ("one", "two"))
     for line, other in zip(one, two, strict=True):
         assert {**line, "seconds": ""} == {**other, "seconds": ""}
-    assert [line["spot"] for line in one] == ["2c2d7h9sKc", "Qs7h2c9d4s", "AhKdTc7s2s", "mean"]
+    assert [line["spot"] for line in one] == ["7h2d2c9sKc", "Qs7h2c9d4s", "AhKdTc7s2s", "mean"]
     for line, facts in zip(one, told["spots"], strict=False):
         assert float(line["EV of dealer"]) == pytest.approx(facts["values"]["dealer"], abs=1e-5)
         assert float(line["big blind: check"]) == pytest.approx(facts["frequencies"][""]["check"])
@@ -171,7 +171,7 @@ def test_processes_end_with_the_command_and_the_same_command_goes_on(tmp_path: P
     while any(Path(f"/proc/{child}").exists() for child in children):
         time.sleep(0.1)
     assert subprocess.run(command, capture_output=True, timeout=200).returncode == 0
-    assert len(list((folder / "solved").glob("2c*"))) == 1
+    assert len(list((folder / "solved").glob("7h2d2c*"))) == 1
 
 
 def workers_of(pid: int) -> set[int]:
@@ -191,6 +191,13 @@ def test_a_table_of_comma_separated_values_is_a_file_of_spots(tmp_path: Path) ->
     (same,) = read_jobs(SPOT | {"board": BOARDS[1], "weight": 3}, say=quiet)
     assert (first.name, first.weight, second.name, second.weight) == ("Qs7h2c9d4s", 3, "deep", 1)
     assert first == same
+    text = file.read_text().replace('"', "").replace("AA,QQ:0.5", "AA QQ:0.5").replace("KK,77,4s3s", "KK 77 4s3s")
+    file.write_text(
+        text.replace(",", ";").replace("board;weight", " board ;weight")
+    )  # as European spreadsheets write it
+    assert [(job.name, job.weight, job.matchups) for job in read_jobs(file, say=quiet)] == [
+        (job.name, job.weight, job.matchups) for job in (first, second)
+    ]
     table = TOML.replace("boards", "board").replace(str(BOARDS).replace("'", '"'), f'"{BOARDS[1]}"')
     (tmp_path / "spots.toml").write_text(table + '[[spots]]\n[[spots]]\nname = "deep"\nstacks = 30\n')
     assert [job.wish for job in read_jobs(tmp_path / "spots.toml", say=quiet)] == [first.wish, second.wish]
@@ -216,7 +223,7 @@ def test_flops_take_the_place_of_boards_and_are_listed(tmp_path: Path) -> None:
         ({"boards": None}, "Spots need one of board, boards and flops, but have none."),
         ({"flops": 25}, "Spots need one of board, boards and flops, but have boards and flops."),
         ({"boards": None, "flops": 7}, "A subset has 25 to 1,755 flops, not 7."),
-        ({"boards": ["Qs 7h 2c", "Qs7h2c"]}, "Two spots are named 'Qs7h2c': give each a name of its own."),
+        ({"boards": ["Qs 7h 2c", "7hQs2c"]}, "Two spots are named 'Qs7h2c': give each a name of its own."),
         ({"boards": ["Ah Ad Ac"], "dealer": "AA"}, "The range of the dealer has no hand that is possible on the board"),
         ({"name": "a/b"}, "The name 'a/b-Qs7h2c' must be of letters, digits, points, hyphens and underscores."),
         ({"weight": 0}, "A weight must be a number above 0, but is 0."),

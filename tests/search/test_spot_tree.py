@@ -192,7 +192,8 @@ def test_other_and_damaged_files_are_refused(solutions: dict[str, Solution], tmp
     ],
 )
 def test_lines_that_lead_nowhere_are_sentences(solutions: dict[str, Solution], line: str, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
-        solutions["turn"].decision(line)
+    for ask in (solutions["turn"].decision, solutions["turn"].at):
+        with pytest.raises(ConfigError, match=told):
+            ask(line)
     with pytest.raises(ConfigError, match=r"A line of all next cards has \* for the last card"):
         solutions["turn"].runouts("check, check / 3h")
