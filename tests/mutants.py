@@ -322,7 +322,7 @@ MUTANTS = (
     Mutant("means of a second decision ignore who gets there", "run/spot_table.py",
            'return self.frequencies("").get(line, 0.0) if line else 1.0', "return 1.0",
            "run/test_many_spots.py -k by_hand"),
-    Mutant("a spot that was stopped counts as solved", "run/spots.py", "solution.exploitability > job.exploitability and",
+    Mutant("a spot that was stopped counts as solved", "search/spot_solver.py", "found.exploitability > found.goal and",
            "False and", "run/test_many_spots.py -k before_its_goal"),
     Mutant("weights of a subset of flops are not raked", "search/flops.py",
            "weights, change = weights * factor, max(change, np.abs(factor - 1).max())", "change = 0.0",

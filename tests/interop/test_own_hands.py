@@ -44,8 +44,8 @@ def history(number: int = 1, cards: str = "Ah Ad", bob: str = "folds", later: st
     return HAND.format(number=number, cards=cards, bob=bob, later=later)
 
 
-def reviewer(folder: Path, ranges: str = RANGES, sizes: str = HANDS_SIZES) -> OwnHandReview:
-    return OwnHandReview(folder, read_ranges(ranges), sizes, "0.01%", 400, 1)
+def reviewer(folder: Path, ranges: str = RANGES, iterations: int = 400) -> OwnHandReview:
+    return OwnHandReview(folder, read_ranges(ranges), HANDS_SIZES, "0.01%", iterations, 1)
 
 
 def equity(hole: str, other: str, board: str) -> float:
@@ -89,7 +89,7 @@ def test_hands_without_a_flop_of_two_players_are_left_out_with_a_reason() -> Non
 
 def test_an_answer_to_an_all_in_costs_what_the_equity_says(tmp_path: Path) -> None:
     (hand,), _ = read_own_hands(history(later=SHOVED.format(answer="calls $5")))
-    rows, left = reviewer(tmp_path).all([hand], "hero", lambda _: None)
+    rows, left = reviewer(tmp_path, iterations=3).all([hand], "hero", lambda _: None)  # a call ends the betting
     assert left == {}
     (row,) = rows
     called = equity("AhAd", "KdKc", "Ks7h2c") * 15.5 - 5
@@ -120,6 +120,14 @@ def test_ranges_of_a_street_are_those_that_took_the_actions_before(tmp_path: Pat
     assert after["hands"]["9d8d"][call] < 0.01 < after["hands"]["KdKc"][call]  # no pair and no draw does not call
     assert [spot["big_blind"] for spot in spots] == ["KdKc,9d8d", "KdKc"]
     assert [(spot["pot"], spot["stacks"]) for spot in spots] == [(5.5, 5.0), (13.5, 1.0)]
+
+
+def test_a_hand_that_the_range_lacks_is_reviewed_too(tmp_path: Path) -> None:
+    (hand,), _ = read_own_hands(history(later=SHOVED.format(answer="folds")))
+    river = from_turn(hand, "Ks 7h 2c 4s 3s", (), (OwnAction(1, "cbr", 5.0), OwnAction(0, "f", 0.0)))
+    (row,) = reviewer(tmp_path, RANGES.replace("AhAd", "QhQd")).review(river, "hero", lambda _: None)
+    assert row.values == {"fold": 0.0, "call": -5.0}  # against three kings
+    assert (row.cards, row.best, row.lost) == ("AhAd", "fold", 0.0)
 
 
 def test_what_was_solved_is_not_solved_again_unless_something_changed(tmp_path: Path) -> None:
@@ -219,7 +227,7 @@ def test_the_command_reviews_hands_and_writes_its_ranges(tmp_path: Path) -> None
     assert ranges.read_text() == preset_ranges()
     assert "exists" in problem(deepcfr("hands", "--write-ranges", ranges))
     ranges.write_text(RANGES)
-    options = ("--out", tmp_path / "out", "--ranges", ranges, "--threads", 1)
+    options = ("--out", tmp_path / "out", "--ranges", ranges, "--threads", 1, "--iterations", 3)
     found = json.loads(deepcfr("hands", night, *options, "--json").out)
     assert (found["hero"], [row["action"] for row in found["decisions"]]) == ("hero", ["fold"])
     said = deepcfr("hands", night, *options).out

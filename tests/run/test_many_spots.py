@@ -155,6 +155,7 @@ def test_the_command_writes_the_table_and_processes_change_nothing(tmp_path: Pat
     assert sum(heights) == pytest.approx(2 * 3 * 160, abs=0.1)
 
 
+@pytest.mark.long  # starts a command and its processes twice; other tests kill a command, and find what a folder has
 def test_processes_end_with_the_command_and_the_same_command_goes_on(tmp_path: Path) -> None:
     """Also if it is killed, so that it can do nothing for them."""
     file, folder = tmp_path / "spots.toml", tmp_path / "spots"
