@@ -127,9 +127,21 @@ def test_the_table_has_a_line_for_every_hand(somebody: TestClient, polar: Soluti
     rows = {row["hand"]: row for row in csv.DictReader(io.StringIO(answer.text))}
     actions = ["check", "bet 5", "bet 10"]
     values = [f"EV of {action}" for action in actions]
-    assert list(rows["AsAh"]) == ["hand", "kind", "reach", "weight", *actions, "EV", *values, "Equity %"]
+    assert list(rows["AsAh"]) == [
+        "hand",
+        "kind",
+        "made hand and draws",
+        "reach",
+        "weight",
+        *actions,
+        "EV",
+        *values,
+        "Equity %",
+    ]
     assert len(rows) == 6 + 4
-    aces = {name: float(text) for name, text in rows["AsAh"].items() if name not in ("hand", "kind")}
+    aces = {
+        name: float(text) for name, text in rows["AsAh"].items() if name not in ("hand", "kind", "made hand and draws")
+    }
     here = next(decision for decision in facts["decisions"] if decision["line"] == "check")
     assert [aces[name] for name in values] == here["values"]["AsAh"]
     assert aces["EV"] == pytest.approx(sum(aces[action] * aces[f"EV of {action}"] for action in actions))

@@ -93,6 +93,19 @@ class TextureBuckets:
         check_cards(rules, round_, holes, boards)
         return _buckets(np.ascontiguousarray(holes), np.ascontiguousarray(boards), rules.num_ranks, rules.num_suits)
 
+    def made_hands(self, round_: int, holes: Cards, boards: Cards) -> tuple[Ints, Ints]:
+        """The made hand and the draws of every hand after the flop, int64 [M] each; arguments and errors as of `buckets`.
+
+        Draws are 0 where there are none, with straights and better hands, and on boards of five cards.
+        """
+        classes = self.buckets(round_, holes, boards) // TEXTURES
+        if boards.shape[1] >= LAST_BOARD:
+            return classes, np.zeros_like(classes)
+        strong = classes >= STRAIGHTS * DRAWS
+        return np.where(strong, classes - STRAIGHTS * (DRAWS - 1), classes // DRAWS), np.where(
+            strong, 0, classes % DRAWS
+        )
+
 
 class Buckets(Protocol):
     """Interface of buckets: an `Abstraction`, `TextureBuckets`, or coarser buckets made from them."""

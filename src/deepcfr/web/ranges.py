@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -49,6 +49,14 @@ class HandTable:
     reach: Doubles  # [H] probability of the player's own actions up to here
     weight: Doubles  # [H] chance of the hand here, up to a factor (`ranges.kernels.pair_weights`)
     strategy: Doubles  # [H, A]
+    kinds: Mapping[str, npt.NDArray[np.intp]] = field(
+        default_factory=dict, kw_only=True
+    )  # rows of hands by other names
+
+    def only(self, members: npt.NDArray[np.intp]) -> HandTable:
+        """The table of some of the hands, without other names."""
+        reach, weight, strategy = (part[members] for part in (self.reach, self.weight, self.strategy))
+        return HandTable(self.rules, self.names, self.holes[members], reach, weight, strategy)
 
     @cached_property
     def labels(self) -> list[str]:
@@ -78,15 +86,21 @@ class HandTable:
         members: dict[str, list[int]] = {}
         for index, label in enumerate(self.labels):
             members.setdefault(label, []).append(index)
-        found = []
-        for label in (label for labels in grid_labels(self.rules) for label in labels if label in members):
-            of = np.array(members[label])
-            found.append(Cell(label, of, float(self.reach[of].mean()), self.mean(of)))
-        return found
+        return [
+            self._cell(label, np.array(members[label]))
+            for labels in grid_labels(self.rules)
+            for label in labels
+            if label in members
+        ]
 
     def cell(self, label: str) -> Cell | None:
-        """The kind with the name `label`; None if it has no hands."""
+        """The kind with the name `label`, which may be one of `kinds`; None if it has no hands."""
+        if label in self.kinds:
+            return self._cell(label, self.kinds[label])
         return next((cell for cell in self.cells if cell.label == label), None)
+
+    def _cell(self, label: str, members: npt.NDArray[np.intp]) -> Cell:
+        return Cell(label, members, float(self.reach[members].mean()), self.mean(members))
 
 
 @dataclass(frozen=True)

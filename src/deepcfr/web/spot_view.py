@@ -17,6 +17,7 @@ from deepcfr.search.spot import parse_board
 from deepcfr.search.spot_ranges import HOLDEM, hand_rows, parse_range
 from deepcfr.search.spot_solution import ANY, BETWEEN
 from deepcfr.web.browse import detail, difference, grid, reach_grid, value_difference
+from deepcfr.web.hand_kinds import distribution, hand_kinds, kinds_detail, words
 from deepcfr.web.play_view import action_kinds, card_face
 from deepcfr.web.ranges import HandTable, by_name, csv_of
 from deepcfr.web.schema import Seat, SpotDecision, SpotFacts
@@ -60,7 +61,8 @@ def table_at(spot: SpotFacts, line: str, player: Seat) -> HandTable:
     path = list(path_to(spot, line))
     here, _ = path[-1]
     acts = here.player == player
-    possible = ~np.isin(_HOLES, parse_board(spot.board)).any(1)  # a text may name cards of the board
+    board = parse_board(spot.board)
+    possible = ~np.isin(_HOLES, board).any(1)  # a text may name cards of the board
     reach = np.stack([_range(text) * possible for text in (spot.dealer, spot.big_blind)])
     for decision, action in path[:-1]:
         place = list(decision.frequencies).index(str(action))
@@ -73,7 +75,8 @@ def table_at(spot: SpotFacts, line: str, player: Seat) -> HandTable:
     own = reach[SEATS.index(player), rows]
     strategy = np.array([here.hands[name] if acts else [] for name in names]).reshape(len(names), -1)
     actions = list(here.frequencies) if acts else []
-    return HandTable(HOLDEM, actions, _HOLES[rows], np.where(own < ABSENT, 0, own), weight[rows], strategy)
+    holes, own = _HOLES[rows], np.where(own < ABSENT, 0, own)
+    return HandTable(HOLDEM, actions, holes, own, weight[rows], strategy, kinds=hand_kinds(holes, board))
 
 
 def _rows(names: Iterable[str]) -> npt.NDArray[np.intp]:
@@ -176,12 +179,14 @@ def page_of(
         acts = player == decision.player
         if other and title == name:
             columns[f"EV more than {other}"] = _more(*tables[name, player], *tables[other, player])
+        held, places = table.kinds.get(cell), spots[title].places
         shown.append(
             {
                 "title": f"{title}: {player}" if other else player,
                 "acts": acts,
-                "grid": (grid if acts else reach_grid)(table, link, cell),
-                "detail": detail(table, cell, _texts(columns, spots[title].places)) if cell else None,
+                "grid": (grid if acts else reach_grid)(table if held is None else table.only(held), link, cell),
+                "detail": detail(table, cell, _texts(columns, places)) if cell else None,
+                "kinds": kinds_detail(table, columns, _digits(columns, places), link, cell),
             }
         )
     mine = tables[name, decision.player][0]
@@ -193,6 +198,8 @@ def page_of(
             (f"EV of the {player}", value_difference(two[0], two[1], link, cell, spot.places)) for player, two in pairs
         ]
     chosen = mine.cell(cell)
+    hands = ",".join(_names(mine.only(mine.kinds[cell]))) if cell in mine.kinds else cell
+    own = {player: tables[name, player] for player in seats}
     shares = by_name(mine.names, chosen.shares if chosen else mine.whole)
     return {
         "page": "spots",
@@ -205,6 +212,10 @@ def page_of(
         "crumbs": [*way, *crumbs(name, spot, line, other, before, ends)],
         "shown": shown,
         "apart": apart,
+        "graphs": [
+            (title, distribution(own, column, unit))
+            for title, column, unit in (("Equity", EQUITY, "equity, %"), ("EV", "EV", "EV, unit of the pot"))
+        ],
         "ranges": [
             _range_row(player, decision, decision_at(spots[other], line) if other else None) for player in seats
         ],
@@ -218,7 +229,7 @@ def page_of(
         "as_json": address(f"{name}/street", before, prefix="/api/spots") if before else f"/api/spots/{name}",
         "as_csv": address(f"{name}/decision.csv", joined(before, line), prefix="/api/spots"),
         "lock": form
-        or {"hands": cell if chosen else ""} | {SHARE + key: f"{100 * x:.2f}" for key, x in shares.items()},
+        or {"hands": hands if chosen else ""} | {SHARE + key: f"{100 * x:.2f}" for key, x in shares.items()},
         "mistakes": mistakes or {},
         "share": SHARE,
     }
@@ -232,11 +243,16 @@ def _valued(spot: SpotFacts, line: str, player: Seat) -> tuple[HandTable, dict[s
 
 def _texts(columns: Mapping[str, Doubles], places: int) -> dict[str, list[str]]:
     """Columns of numbers [H] as text, with `places` decimal places but for equities, which are in percent."""
-    digits = {title: 3 if title == EQUITY else places for title in columns}
+    digits = _digits(columns, places)
     return {
         title: ["–" if np.isnan(value) else f"{value:z.{digits[title]}f}" for value in values.tolist()]
         for title, values in columns.items()
     }
+
+
+def _digits(columns: Iterable[str], places: int) -> dict[str, int]:
+    """The decimal places of each column."""
+    return {title: 3 if title == EQUITY else places for title in columns}
 
 
 def _names(table: HandTable) -> list[str]:
@@ -273,6 +289,7 @@ def decision_csv(spot: SpotFacts, line: str) -> str:
     decision = decision_at(spot, line)
     table, columns = _valued(spot, line, decision.player)
     worths = zip(*(["" if np.isnan(x) else x for x in values.tolist()] for values in columns.values()), strict=True)
-    hands = zip(_names(table), table.labels, table.reach, table.weight, strict=True)
+    kinds = words(table.kinds, len(table.holes))
+    hands = zip(_names(table), table.labels, kinds, table.reach, table.weight, strict=True)
     rows = ([*hand, *shares, *more] for hand, shares, more in zip(hands, table.strategy.tolist(), worths, strict=True))
-    return csv_of([["hand", "kind", "reach", "weight", *table.names, *columns], *rows])
+    return csv_of([["hand", "kind", "made hand and draws", "reach", "weight", *table.names, *columns], *rows])

@@ -33,7 +33,7 @@ from deepcfr.web.spot_streets import ends_of, path_of, runouts_of, runouts_page,
 from deepcfr.web.spot_view import SHARE, comparable, decision_at, decision_csv, page_of
 
 Line = Annotated[str, Query(max_length=400, description="the actions before a decision, such as 'check, bet 5'")]
-Label = Annotated[str, Query(max_length=8)]
+Label = Annotated[str, Query(max_length=20)]
 Other = Annotated[str, Query(alias="with", max_length=100)]
 Like = Annotated[str, Query(max_length=100)]
 Text = Annotated[str, Query(max_length=40_000)]
