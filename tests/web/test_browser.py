@@ -262,6 +262,9 @@ def test_a_spot_is_painted_solved_walked_and_locked(visit: Visit) -> None:
     for _ in range(2):
         cells[1].click()
     assert page.locator("#dealer").input_value() == "AA,AQs,QQ"
+    for board, runouts in (("2c 2d 7h 9s", "48 runouts"), ("2c 2d 7h 9s Kc", "1 runouts")):
+        page.locator("#board").fill(board)
+        page.locator("[data-size]", has_text=runouts).wait_for()
     page.get_by_role("button", name="Solve").click()
     here = page.locator(".history .here")
     here.get_by_role("link", name="all-in").click()

@@ -273,6 +273,14 @@ def test_spots_are_renamed_deleted_and_uploaded_with_their_files(somebody: TestC
         assert somebody.post(f"/spots/nobody/{path}").status_code == 404
 
 
+def test_the_size_of_a_spot_is_told_before_it_is_solved(somebody: TestClient) -> None:
+    size = somebody.post("/api/spots/size", json=WISH).json()["size"]
+    assert size.startswith("6 decisions, 15 hands, 1 runouts, suits are merged; about 0.00 GB")
+    large = somebody.post("/api/spots/size", json=WISH | {"board": "2c 2d 7h", "sizes": "10 20 30 40 50, cap 9"})
+    assert (large.status_code, "give fewer sizes" in large.json()["error"]) == (400, True)
+    assert [spot["name"] for spot in somebody.get("/api/spots").json()] == ["polar"]
+
+
 def test_a_form_without_sizes_has_no_bets(somebody: TestClient) -> None:
     found = solve(somebody, FORM | {"sizes": ""})
     assert [each["frequencies"] for each in found["decisions"]] == [{"check": 1}] * 2

@@ -212,6 +212,11 @@ def _add_api(routes: APIRouter, shelf: SpotShelf, site: Site) -> None:
         """Begin to solve a spot, or let it wait until those before it are solved."""
         return state_of(shelf, solve(site, wish))
 
+    @routes.post("/api/spots/size", responses=PROBLEMS, tags=["spots"])
+    def size(wish: schema.SpotWish) -> schema.SpotSize:
+        """The size of a spot and the memory that it needs. Nothing is solved."""
+        return schema.SpotSize(size=solver_of(site, wish).describe())
+
     @routes.get("/api/spots/{name}", response_model=schema.SpotFacts, responses=PROBLEMS, tags=["spots"])
     def spot(name: str) -> JSONResponse:
         """A solved spot, as written by `deepcfr spot --out`."""

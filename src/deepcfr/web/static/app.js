@@ -160,6 +160,26 @@
   });
   document.addEventListener("input", (event) => { if (event.target.matches("[data-range]")) showRange(event.target); });
 
+  // Say what a spot of the form would take, a moment after the last change.
+  let asked = 0;
+  function showSize(form) {
+    clearTimeout(asked);
+    asked = setTimeout(async () => {
+      const page = ["like", "locks_of"];  // what is of the page, and not of the spot
+      const fields = Object.fromEntries([...new FormData(form)].filter(
+        ([name, value]) => !page.includes(name) && (value.trim() || name === "sizes")));
+      const options = { method: "POST", body: JSON.stringify(fields), headers: { "Content-Type": "application/json" } };
+      const answer = await fetch("/api/spots/size", options), said = await answer.json();
+      form.querySelector("[data-size]").textContent = said.size || said.error;
+    }, 300);
+  }
+  for (const kind of ["input", "change", "click"]) {
+    document.addEventListener(kind, (event) => {
+      const form = event.target.closest("form:has([data-size])");
+      if (form) showSize(form);
+    });
+  }
+
   // Send a file of a solved spot, and show the spot.
   document.addEventListener("change", async (event) => {
     const field = event.target, file = field.closest("[data-upload]") && field.files[0];
@@ -190,6 +210,7 @@
     for (const place of document.querySelectorAll("[data-wait]")) setTimeout(() => look(place), Number(place.dataset.wait));
     for (const text of document.querySelectorAll("[data-range]")) if (!text.matches("[aria-invalid]")) showRange(text);
     for (const form of document.querySelectorAll("[data-upload]")) form.hidden = false;
+    for (const place of document.querySelectorAll("[data-size]")) showSize(place.closest("form"));
     for (const grid of document.querySelectorAll("[data-grid]")) {
       const cells = [...grid.querySelectorAll("[data-row]")];
       const first = cells.find((cell) => cell.getAttribute("aria-current")) || cells[0];
