@@ -274,10 +274,13 @@ def test_spots_are_renamed_deleted_and_uploaded_with_their_files(somebody: TestC
 
 
 def test_the_size_of_a_spot_is_told_before_it_is_solved(somebody: TestClient) -> None:
-    size = somebody.post("/api/spots/size", json=WISH).json()["size"]
-    assert size.startswith("6 decisions, 15 hands, 1 runouts, suits are merged; about 0.00 GB")
-    large = somebody.post("/api/spots/size", json=WISH | {"board": "2c 2d 7h", "sizes": "10 20 30 40 50, cap 9"})
-    assert (large.status_code, "give fewer sizes" in large.json()["error"]) == (400, True)
+    def size(**more: str) -> str:
+        return somebody.post("/spots/size", data=WISH | more).text
+
+    assert size().startswith("6 decisions, 15 hands, 1 runouts, suits are merged; about 0.00 GB")
+    assert "give fewer sizes" in size(board="2c 2d 7h", stacks="900", sizes="10 20 30 40 50, raise 50, cap 9")
+    assert "no hand that is possible" in size(dealer="KcKd")
+    assert size(pot="much") == ""
     assert [spot["name"] for spot in somebody.get("/api/spots").json()] == ["polar"]
 
 

@@ -158,12 +158,6 @@ class SpotWish(_Request):
     name: str = Field("", max_length=100)
 
 
-class SpotSize(BaseModel):
-    """The size of a spot before it is solved."""
-
-    size: str = Field(description="a sentence: decisions, hands, runouts and memory; a note on each further line")
-
-
 class NewName(_Request):
     """The new name of a spot."""
 

@@ -131,6 +131,16 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
                 found = {"sizes" if isinstance(error, GameError) else "": " ".join(error.problems)}
             return form_page(form, found)
 
+    @routes.post("/spots/size", include_in_schema=False)
+    def size(form: Form) -> PlainTextResponse:
+        """What the spot of a form takes, or why it cannot be; nothing while a number is missing."""
+        try:
+            return PlainTextResponse(solver_of(site, wish_of(form)).describe())
+        except ValidationError:
+            return PlainTextResponse("")
+        except DeepCFRError as error:
+            return PlainTextResponse(" ".join(error.problems))
+
     @routes.get("/spots/{name}", include_in_schema=False)
     def spot(name: str, line: Line = "", cell: Label = "", other: Other = "", report: str = "") -> Response:
         found = shelf.find(name)
@@ -211,11 +221,6 @@ def _add_api(routes: APIRouter, shelf: SpotShelf, site: Site) -> None:
     def new(wish: schema.SpotWish) -> schema.SpotState:
         """Begin to solve a spot, or let it wait until those before it are solved."""
         return state_of(shelf, solve(site, wish))
-
-    @routes.post("/api/spots/size", responses=PROBLEMS, tags=["spots"])
-    def size(wish: schema.SpotWish) -> schema.SpotSize:
-        """The size of a spot and the memory that it needs. Nothing is solved."""
-        return schema.SpotSize(size=solver_of(site, wish).describe())
 
     @routes.get("/api/spots/{name}", response_model=schema.SpotFacts, responses=PROBLEMS, tags=["spots"])
     def spot(name: str) -> JSONResponse:

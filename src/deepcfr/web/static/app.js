@@ -165,12 +165,8 @@
   function showSize(form) {
     clearTimeout(asked);
     asked = setTimeout(async () => {
-      const page = ["like", "locks_of"];  // what is of the page, and not of the spot
-      const fields = Object.fromEntries([...new FormData(form)].filter(
-        ([name, value]) => !page.includes(name) && (value.trim() || name === "sizes")));
-      const options = { method: "POST", body: JSON.stringify(fields), headers: { "Content-Type": "application/json" } };
-      const answer = await fetch("/api/spots/size", options), said = await answer.json();
-      form.querySelector("[data-size]").textContent = said.size || said.error;
+      const answer = await fetch("/spots/size", { method: "POST", body: new URLSearchParams(new FormData(form)) });
+      form.querySelector("[data-size]").textContent = await answer.text();
     }, 300);
   }
   for (const kind of ["input", "change", "click"]) {
