@@ -278,7 +278,7 @@ def test_the_size_of_a_spot_is_told_before_it_is_solved(somebody: TestClient) ->
         return somebody.post("/spots/size", data=WISH | more).text
 
     assert size().startswith("6 decisions, 15 hands, 1 runouts, suits are merged; about 0.00 GB")
-    assert "give fewer sizes" in size(board="2c 2d 7h", stacks="900", sizes="10 20 30 40 50, raise 50, cap 9")
+    assert "give fewer sizes" in size(board="2c 2d 7h", stacks="900", sizes="bet 10 20 30 40 50, raise 50, cap 9")
     assert "no hand that is possible" in size(dealer="KcKd")
     assert size(pot="much") == ""
     assert [spot["name"] for spot in somebody.get("/api/spots").json()] == ["polar"]
