@@ -503,7 +503,14 @@ def test_ranges_of_a_run_can_be_locked_and_changed() -> None:
     """Every hand of such a range has a weight of its own."""
     somebody = client(agent("leaning", "hulh", Leaning))
     wish = {"board": "Qs7h2c9d4s", "sizes": "river 100", "stacks": "9", "iterations": "1"}
-    first = solve(somebody, wish | {"agent": "leaning", "line": "rc/cc/cc"})
+    page = somebody.get("/strategy/leaning", params={"betting": "rc/cc/cc/c", "board": wish["board"]}).text
+    (address,) = re.findall(r'href="(/spots\?agent=[^"]*)"', page)
+    form = somebody.get(address.replace("&amp;", "&")).text
+    assert "<option selected>leaning</option>" in form
+    taken = {name: re.search(f'name="{name}" value="([^"]*)"', form)[1] for name in ("line", "board", "pot")}  # type: ignore[index]
+    assert taken == {"line": "rc/cc/cc", "board": "Qs 7h 2c 9d 4s", "pot": ""}
+    assert "/spots?agent" not in somebody.get("/strategy/leaning", params={"betting": "r"}).text
+    first = solve(somebody, wish | {"agent": "leaning", "line": taken["line"]})
     assert (first["name"], first["pot"]) == ("Qs7h2c9d4s", 4)  # and ranges, from the agent
     assert first["dealer"].count(":") > 500
     shares = {f"share {action}": "50" for action in first["decisions"][0]["frequencies"]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping, Set
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from deepcfr.game.tree_game import TreeGame
 from deepcfr.measure.match.record import require_same_game
 from deepcfr.policy.base import Policy
 from deepcfr.policy.query import query
+from deepcfr.search.spot_ranges import is_holdem
 from deepcfr.web import schema
 from deepcfr.web.play import PROBLEMS
 from deepcfr.web.play_view import action_kinds, bars, card_face, percent, signed
@@ -140,6 +142,7 @@ def _page(site: Site, name: str, position: Position, cell: str, other: str) -> H
         "start": address(name, read_position(game, "", ""), other=other),
         "agents": _agents(site, name, position),
         "others": _others(site, name, position),
+        "as_spot": _as_spot(name, position),
         "grids": None,
         "deck": None,
         "any_board": None,
@@ -153,6 +156,15 @@ def _page(site: Site, name: str, position: Position, cell: str, other: str) -> H
             for as_kind, kind in (("as_json", "range"), ("as_csv", "range.csv"))
         }
     return render("strategy.html", **values)
+
+
+def _as_spot(name: str, position: Position) -> str | None:
+    """The address of the form of a spot with an agent's ranges at the beginning of a street; None before the flop."""
+    if position.over or position.missing or not position.round or not is_holdem(position.game.rules):
+        return None
+    line = position.betting.rpartition("/")[0]
+    board = " ".join(card_text(position.game.rules, card) for card in position.board)
+    return "/spots?" + urlencode({"agent": name, "line": line, "board": board})
 
 
 def _agents(site: Site, name: str, position: Position) -> list[dict[str, Any]]:

@@ -35,6 +35,7 @@ from deepcfr.web.spot_view import SHARE, comparable, decision_at, decision_csv, 
 Line = Annotated[str, Query(max_length=400, description="the actions before a decision, such as 'check, bet 5'")]
 Label = Annotated[str, Query(max_length=20)]
 Other = Annotated[str, Query(alias="with", max_length=100)]
+Agent = Annotated[str, Query(max_length=100)]
 Like = Annotated[str, Query(max_length=100)]
 Text = Annotated[str, Query(max_length=40_000)]
 THREADS = 2  # of a solution
@@ -114,8 +115,14 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
         )
 
     @routes.get("/spots", include_in_schema=False)
-    def spots(like: Like = "") -> Response:
-        return form_page(values_like(solved(shelf, like)) | {"like": like, "locks_of": like} if like else EXAMPLE, {})
+    def spots(like: Like = "", agent: Agent = "", line: Line = "", board: Line = "") -> Response:
+        values = EXAMPLE
+        if like:
+            values = values_like(solved(shelf, like)) | {"like": like, "locks_of": like}
+        elif agent:
+            of_agent = dict.fromkeys(("pot", "stacks", "dealer", "big_blind"), "")
+            values = EXAMPLE | of_agent | {"agent": agent, "line": line, "board": board}
+        return form_page(values, {})
 
     @routes.post("/spots", include_in_schema=False)
     def new(form: Form) -> Response:
