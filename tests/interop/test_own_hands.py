@@ -71,6 +71,27 @@ def test_a_hand_has_the_flop_that_the_text_has() -> None:
     assert find_hero([hand], {}) == "hero"
 
 
+def test_hands_of_logs_of_the_acpc_are_read() -> None:
+    """Amounts are totals of the hand; a log without amounts is of limit."""
+    log = (
+        "# a comment\nSTATE:0:cr300c/cr600c/cc/r1200f:AhKd|QcQd/7h8h9c/2s/3d:600|-600:alice|bob\n"
+        "STATE:1:rc/crc/cc/rf:AhKd|QcQd/7h8h9c/2s/3d:40|-40:bob|alice\nSTATE:2:f:AhKd|QcQd:50|-50:alice|bob\nSCORE:1|-1:a|b"
+    )
+    (hand,), left = read_own_hands(log)
+    assert left == {
+        "1": "It is limit hold'em: spots have the bets of no-limit.",
+        "2": "The hand ends before the flop.",
+    }
+    assert (hand.number, hand.names, hand.positions) == ("0", ("bob", "alice"), ("BTN", "BB"))
+    assert (hand.roles, hand.holes) == (("call", "raise"), ("QcQd", "AhKd"))
+    assert (hand.pot, hand.stacks, hand.board) == (6.0, 197.0, "7h 8h 9c 2s 3d")
+    assert [[(a.player, a.kind, a.to) for a in street] for street in hand.streets] == [
+        [(1, "cc", 0.0), (0, "cbr", 3.0), (1, "cc", 0.0)],
+        [(1, "cc", 0.0), (0, "cc", 0.0)],
+        [(1, "cbr", 6.0), (0, "f", 0.0)],
+    ]
+
+
 BLINDS = "Only hands with one small and one big blind, and without antes, are read."
 
 
@@ -170,7 +191,7 @@ def test_what_pokerkit_would_leave_out_is_refused() -> None:
         ConfigError, match=r"There is no hand to review\. Hands left out: 2\. Only hands with one small"
     ):
         find_hero([], left)
-    with pytest.raises(ConfigError, match="neither a text of PokerStars nor PHH"):
+    with pytest.raises(ConfigError, match="neither a text of PokerStars, nor PHH, nor a log"):
         read_own_hands("Poker Hand #1: GGPoker")
 
 

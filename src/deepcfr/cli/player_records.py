@@ -239,8 +239,9 @@ class ReviewHands:
 class OwnHands:
     """Review one's own hands after the flop: solve every spot with one opponent, and list what each decision cost.
 
-    For example: deepcfr hands night.txt --out runs/night. The file is a text of PokerStars, or PHH, of no-limit hold'em for
-    two to ten players. Ranges before the flop are those of --ranges. deepcfr serve --spots runs/night/spots shows spots.
+    For example: deepcfr hands night.txt --out runs/night. The file is a text of PokerStars, PHH, or a log of the ACPC, of
+    no-limit hold'em for two to ten players. Ranges before the flop are those of --ranges. deepcfr serve --spots
+    runs/night/spots shows spots.
     """
 
     file: Positional[Path | None] = None  # the hands

@@ -1,4 +1,4 @@
-"""Read one's own hands: texts of PokerStars, and PHH, which pokerkit replays, as what two players did after the flop."""
+"""Read one's own hands: texts of PokerStars, PHH and logs of the ACPC, which pokerkit replays, as what two players did."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import redirect_stderr
 from dataclasses import dataclass
 from typing import Any
 
-from pokerkit import HandHistory, PokerStarsParser
+from pokerkit import ACPCProtocolParser, HandHistory, NoLimitTexasHoldem, PokerStarsParser
 
 from deepcfr.core.errors import ConfigError
 from deepcfr.interop.hand_history import fields_of
@@ -20,6 +20,8 @@ _UTG, _LATE = ("UTG", "UTG+1", "UTG+2", "UTG+3"), ("LJ", "HJ", "CO")  # before t
 POSITIONS = (*_UTG, *_LATE, "BTN", "SB", "BB")
 ROLES = (("check", "limp"), ("call", "raise"), ("call 3-bet", "3-bet"), ("call 4-bet", "4-bet"))
 """What two players did before the flop, by the number of raises; the second of each pair raised last, or limped."""
+_ACPC = ACPCProtocolParser(NoLimitTexasHoldem((), True, 0, (50, 100), 100), 20_000)  # its heads-up no-limit game
+_LIMIT = "It is limit hold'em: spots have the bets of no-limit."
 FOLDS, CALLS, RAISES = "f", "cc", "cbr"
 
 
@@ -48,16 +50,19 @@ class OwnHand:
 
 
 def read_own_hands(text: str) -> tuple[list[OwnHand], dict[str, str]]:
-    """The hands of a text of PokerStars or PHH that two players saw the flop of, and why others are left out, by number.
+    """The hands that two players saw the flop of, and why others are left out, by number.
 
-    Raises ConfigError for a text that is neither.
+    The text is of PokerStars, PHH, or a log of the ACPC's no-limit game, whose blinds and stacks a log does not name.
+    Raises ConfigError for a text that is none of them.
     """
     plain = re.sub(r"[ \t]+\n", "\n", text.replace("\ufeff", "").replace("\r\n", "\n")).strip()
     hands: dict[str, OwnHand] = {}
     refused = {}
     for place, part in enumerate(_parts(plain), 1):
         found = (
-            re.search(r"#(\d+)", part) if isinstance(part, str) else re.search(r"(.*)", str(part.get("hand", place)))
+            re.search(r"(?:#|^STATE:)(\d+)", part)
+            if isinstance(part, str)
+            else re.search(r"(.*)", str(part.get("hand", place)))
         )
         named = found[1] if found else ""
         number = named if re.fullmatch(r"\w[\w-]{0,40}", named) else str(place)  # it names files
@@ -74,17 +79,26 @@ def read_own_hands(text: str) -> tuple[list[OwnHand], dict[str, str]]:
 
 
 def _parts(text: str) -> Sequence[str | dict[str, Any]]:
-    """The texts of PokerStars's hands, or the fields of those of PHH. Raises ConfigError for anything else."""
+    """The texts of hands of PokerStars or the ACPC, or the fields of those of PHH. Raises ConfigError for anything else."""
+    if log := re.findall(r"^STATE:.*", text, re.MULTILINE):
+        return log
     if text.startswith("PokerStars"):
         return re.split(r"\n{2,}(?=PokerStars .*#\d)", text)
     try:
         return fields_of(text)
     except ConfigError as error:
-        raise ConfigError("The hands are neither a text of PokerStars nor PHH.") from error
+        raise ConfigError("The hands are neither a text of PokerStars, nor PHH, nor a log of the ACPC.") from error
 
 
 def _of_site(text: str) -> HandHistory:
-    """A hand of PokerStars. Raises ConfigError for what pokerkit would leave out, ValueError for what it cannot read."""
+    """A hand of PokerStars or of a log. Raises ConfigError for what pokerkit would leave out, ValueError for what it
+    cannot read.
+    """
+    if text.startswith("STATE:"):
+        if re.match(r"STATE:\d+:[^:]*r(?!\d)", text):
+            raise ConfigError(_LIMIT)
+        (found,) = _ACPC(text, error_status=True)
+        return found
     posted = sorted(re.findall(r"^.+: posts (.+?) \D?[\d.]+(?: and is all-in)?$", text, re.MULTILINE))
     if posted != ["big blind", "small blind"]:
         raise ConfigError("Only hands with one small and one big blind, and without antes, are read.")
@@ -96,7 +110,9 @@ def _of_site(text: str) -> HandHistory:
 
 def _own_hand(history: HandHistory, number: str) -> OwnHand:
     """A hand in big blinds. Raises ConfigError if it is no hold'em or if not two players see the flop."""
-    if history.variant not in ("NT", "FT"):
+    if history.variant == "FT":
+        raise ConfigError(_LIMIT)
+    if history.variant != "NT":
         raise ConfigError(f"Variant {history.variant} is not hold'em.")
     if sum(map(bool, history.blinds_or_straddles or ())) != 2:
         raise ConfigError("Only hands with one small and one big blind are read.")
