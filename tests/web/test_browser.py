@@ -342,7 +342,7 @@ PAGES = {
     "home": "/", "seat": "/play/leduc", "table": "/play/fhp", "no-limit": "/play/hunl-200",
     "preflop": "/strategy/fhp?betting=r", "flop": f"/strategy/fhp?{FLOP}&cell=AKs", "board": "/strategy/fhp?betting=rc",
     "compared": "/strategy/leduc?betting=c&with=even&cell=K", "runs": "/runs", "run": "/runs/leduc",
-    "matches": "/matches", "spots": "/spots", "spot": "/spots/turn?line=check&cell=AKs",
+    "matches": "/matches", "hands": "/hands", "spots": "/spots", "spot": "/spots/turn?line=check&cell=AKs",
     "two spots": "/spots/turn?with=wide&cell=QQ", "next card": "/spots/turn?line=check, check / *",
     "river": "/spots/turn?line=check, check / 4s / check&cell=AKs", "drill": "/spots/turn/drill",
 }  # fmt: skip

@@ -34,14 +34,14 @@ from deepcfr.core.files import state_folder
 from deepcfr.core.signals import HANGUP, handled
 from deepcfr.play.hand import begin
 from deepcfr.policy.base import Policy
-from deepcfr.web import browse, play, runs, spots
+from deepcfr.web import browse, hands, play, runs, spots
 from deepcfr.web.play import LOST_SEATS
 from deepcfr.web.site import RequestError, Site, cards, render, shorten
 from deepcfr.web.spot_shelf import SolveJob, SpotShelf
 from deepcfr.web.table import results
 
 MOST_BODY = 131_072  # most bytes of a request
-MOST_FILE = 32_000_000  # of a file that is sent
+MOST_FILE = 32_000_000  # of a file, or of the hands of a page
 BODY_SECONDS = 20  # until a request must be there whole
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 _HEADERS = (
@@ -69,7 +69,7 @@ def build_app(site: Site, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
         redoc_url=None,
         openapi_url="/api/openapi.json",
     )
-    for module in (play, browse, runs, spots):
+    for module in (play, browse, runs, spots, hands):
         app.include_router(module.router(site))
 
     @app.get("/", include_in_schema=False)
@@ -146,7 +146,7 @@ class Headers:
 class Guard:
     """Refuses requests that change something if a page of another site sends them, with status 403, unread.
 
-    Bodies larger than `MOST_BODY`, or `MOST_FILE` for a file, get 413, unread; those that are not there within
+    Bodies larger than `MOST_BODY`, or `MOST_FILE` for a file or hands, get 413, unread; those that are not there within
     `BODY_SECONDS` get 408.
     """
 
@@ -162,7 +162,7 @@ class Guard:
         if origin is not None and origin.partition("://")[2] != headers.get("host"):
             await JSONResponse({"error": "A page of another site sent this."}, 403)(scope, receive, send)
             return
-        most = MOST_FILE if scope["method"] == "PUT" else MOST_BODY
+        most = MOST_FILE if scope["method"] == "PUT" or scope["path"] == "/hands" else MOST_BODY
         body, more = bytearray(), True
         with anyio.move_on_after(BODY_SECONDS) as limit:
             while more and len(body) <= most:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import floor, log10
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, model_validator
 
@@ -156,6 +156,16 @@ class SpotWish(_Request):
     iterations: int = Field(SPOT_ITERATIONS, ge=1, le=100_000)
     locks: list[SpotLock] = Field([], description="decisions that are played as given, as in `deepcfr spot --lock`")
     name: str = Field("", max_length=100)
+
+
+class HandsState(BaseModel):
+    """The newest review of one's own hands; amounts are in big blinds."""
+
+    hero: str = ""
+    solving: str = ""  # the spot that is being solved; empty when all are
+    stopping: bool = False
+    decisions: list[dict[str, Any]] = []  # as of `deepcfr hands --json`
+    refused: dict[str, str] = {}  # why hands are left out, by their number
 
 
 class NewName(_Request):

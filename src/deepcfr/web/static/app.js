@@ -187,6 +187,12 @@
     if (answer.ok) location.assign(`/spots/${said.name}`); else tell(field, said.error);
   });
 
+  // Read a file of hands into the field for them.
+  document.addEventListener("change", async (event) => {
+    const file = event.target.matches("[data-read]") && event.target.files[0];
+    if (file) document.getElementById(event.target.dataset.read).value = await file.text();
+  });
+
   async function load(place) {
     const answer = await fetch(place.dataset.load);
     if (answer.ok) place.innerHTML = await answer.text();
