@@ -219,7 +219,7 @@ MUTANTS = (
            "game/test_bet_sizes.py"),
     Mutant("ties are paid to player 0", "game/poker.py", "np.stack([lose, np.zeros_like(lose), win], axis=1)",
            "np.stack([lose, win, win], axis=1)", "game/test_poker.py"),
-    Mutant("five to ace is no straight", "game/hands.py", "straight[mask] = 4", "straight[mask] = 0",
+    Mutant("five to ace is no straight", "game/hands.py", "0b1000000001111] = 4", "0b1000000001111] = 0",
            "game/test_hands.py"),
     Mutant("a full house counts its second pair as the first", "game/hands.py",
            "return (FULL_HOUSE << 20) | (rank << 16) | (_top(rest) << 12)", "return (FULL_HOUSE << 20) | (rank << 16)",
@@ -269,7 +269,7 @@ MUTANTS = (
            "self.values.fitted = memories and self.iteration > 0", "self.values.fitted = False",
            "run/test_life.py -k dream"),
     # Streams, axes and steps that one line may lose
-    Mutant("16-bit averages are rounded alike in every iteration", "solve/vector_cfr.py",
+    Mutant("16-bit averages are rounded alike in every iteration", "solve/full_width.py",
            'key(seed, "rounding", t, player,', 'key(seed, "rounding", player,',
            "solve/test_vector_cfr.py -k stream_of_its_own"),
     Mutant("actions of a node are rounded with the same bits", "boards/tables.py",
@@ -341,6 +341,13 @@ MUTANTS = (
            "(after[player] - self.spot.half_pot) / rules", "search/test_spot_tree.py -k the_spot_there"),
     Mutant("each line of search keeps as many solutions as all may", "search/lines.py", "share=1 / KEPT_LINES)",
            "share=1)", "search/test_line_search.py -k large_game"),
+    Mutant("a range with a plus lacks its last class", "search/spot_ranges.py", "c, d = a, a - 1", "c, d = a, a - 2",
+           "search/test_spot_texts.py -k pokerkit"),
+    Mutant("the ranks of a part of a range move apart", "search/spot_ranges.py", "if c - a != d - b:", "if False:",
+           "search/test_spot_texts.py -k what_is_no_range"),
+    Mutant("spots wait for torch", "core/parallel.py", """def _one_core() -> None:
+    if "torch" in sys.modules:""", """def _one_core() -> None:
+    if True:""", "test_cli.py -k no_library"),
     Mutant("a hand that is dealt again counts", "web/table.py", "self._begin(seed, number, counts=False)",
            "self._begin(seed, number, counts=True)", "web/test_table.py -k beside_the_session"),
 )  # fmt: skip

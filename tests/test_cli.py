@@ -143,7 +143,8 @@ LOADED = (  # by one command after the other in one process, beside what the com
     ("models --json", ""),
     (f"runs {Path(__file__).parents[1] / 'models'} --json", ""),
     ("strategy kuhn", ""),  # refused
-    ("games --json", "numba"),
+    ("spot --board Qs7h2c9d4s --pot 1 --stacks 1 --dealer A5s+,KK:0.5 --big-blind QQ-77 --out s.npz", "numba"),
+    ("games --json", ""),
     ("strategy kuhn K --json", "torch"),
 )
 
@@ -156,7 +157,7 @@ def test_commands_load_no_library_that_they_do_not_need_and_say_so_before_they_d
     code = f"""
 import contextlib, os, sys
 import deepcfr
-heavy, told = ("ray", "pyspiel", "numba", "torch"), []
+heavy, told = ("ray", "pyspiel", "numba", "torch", "pokerkit", "scipy.linalg", "typeguard"), []
 def loaded():
     return {{name for name in heavy if name in sys.modules}}
 assert not loaded()
@@ -174,6 +175,8 @@ for line, name in {LOADED!r}:
     assert loaded() - before == ({{name}} if name else set()), line
     assert told == ([before] if name else []), line
     told.clear()
+    if name == "numba":
+        assert deepcfr.load_spot("s.npz").decisions and loaded() - before == {{"numba"}}
 import deepcfr.play.terminal, deepcfr.run.players
 slow = ("torch._dynamo", "torch._inductor", "ray", "pyspiel", "sklearn", "fastapi", "pokerkit")
 assert not [name for name in slow if name in sys.modules]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from statistics import median
@@ -48,7 +50,7 @@ class Workload:
 
 
 def bench_search(seed: int, say: Say, workload: Workload | None = None) -> dict[str, Any]:
-    """Median milliseconds of a decision (processor and wall time) by round and kind, and seconds of spots.
+    """Median milliseconds of a decision (processor and wall time) by round and kind; seconds of spots and of the command.
 
     A decision is the first one of a random betting line on a random board. Nothing is known of its hand before: its
     time has the ranges by Bayes' rule, which ask the agent for its strategy on every earlier board, and the subgame. It
@@ -66,6 +68,7 @@ def bench_search(seed: int, say: Say, workload: Workload | None = None) -> dict[
         "seed": seed,
         "decisions": decisions,
         "spots": _spots(say, size),
+        "command seconds": _command_seconds(say, size),
     }
 
 
@@ -122,3 +125,20 @@ def _spots(say: Say, size: Workload) -> list[dict[str, Any]]:
             f"{board}, {sizes}: {found.exploitability:.2f} % after {found.iterations} iterations, {found.seconds:.1f} s"
         )
     return rows
+
+
+def _command_seconds(say: Say, size: Workload) -> float:
+    """Median seconds of five calls of `deepcfr spot` on the first spot, from start to end, with kernels compiled."""
+    board, sizes, goal = size.spots[0]
+    options = {
+        "board": board, "sizes": sizes, "pot": size.pot, "stacks": size.stacks, "dealer": size.dealer,
+        "big-blind": size.big_blind, "exploitability": goal, "threads": size.threads,
+    }  # fmt: skip
+    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "deepcfr.cli", "spot", *words], check=True, capture_output=True)
+        seconds.append(time.perf_counter() - start)
+    say(f"deepcfr spot --board '{board}': {median(seconds):.2f} s from the shell to the answer")
+    return median(seconds)

@@ -1,7 +1,7 @@
 """The library in a few calls: load or train an agent, ask it, measure it, let two agents play, solve a spot.
 
 They wrap what the command line uses, with the same names and the same errors: every mistake that the command line names is
-a `DeepCFRError` whose text says it in a sentence.
+a `DeepCFRError` whose text says it in a sentence. Only calls that need torch load it: spots do without.
 """
 
 from __future__ import annotations
@@ -30,28 +30,20 @@ from deepcfr.config import (
 from deepcfr.core.errors import ConfigError, GameError, NoPolicy
 from deepcfr.core.types import Doubles
 from deepcfr.defaults import SPOT_EXPLOITABILITY, SPOT_ITERATIONS, SPOT_SIZES, default_config
-from deepcfr.game.cards import cards_text
+from deepcfr.game.cards import cards_text, read_board
 from deepcfr.game.presets import build_game, load_source
-from deepcfr.measure.exploitability import Exploitability
-from deepcfr.measure.exploitability import exploitability as exact
-from deepcfr.measure.match import Match
-from deepcfr.measure.match.tournament import TournamentTerms
-from deepcfr.play.hand import free_holes
-from deepcfr.policy.base import Policy
-from deepcfr.policy.query import hand_strategy, poker_state, query, reach_after, read_board
-from deepcfr.run.build import build_solver, make_game
-from deepcfr.run.costs import cost_notes
-from deepcfr.run.players import load_players
-from deepcfr.run.spot_table import SpotTable
-from deepcfr.run.spots import SpotFolder, read_jobs, solve_jobs
 from deepcfr.search.spot import Spot
 from deepcfr.search.spot_file import read_solution
 from deepcfr.search.spot_solution import Solution
 from deepcfr.search.spot_solver import OnIteration, SpotSolver, check_limits, memory_for_spots
-from deepcfr.solve.base import Record, Solver
 
 if TYPE_CHECKING:
     from deepcfr.interop.environment import GameEnv
+    from deepcfr.measure.exploitability import Exploitability
+    from deepcfr.measure.match import Match
+    from deepcfr.policy.base import Policy
+    from deepcfr.run.spot_table import SpotTable
+    from deepcfr.solve.base import Record, Solver
 
 Texts = str | Sequence[str]
 """A text, or its parts in a list: cards, or the betting of each round."""
@@ -81,6 +73,8 @@ class Agent:
     policy: Policy
 
     def __post_init__(self) -> None:
+        from deepcfr.policy.base import Policy
+
         if not isinstance(self.policy, Policy):
             raise ConfigError(f"An agent plays a policy, as load('kuhn').policy is one, but {self.policy!r} is given.")
 
@@ -96,6 +90,8 @@ class Agent:
         "Qs 7h 2c", "rc/")` is a flop after a raise and a call. Each may be a list too: `act(["As", "Kd"])`. The notation
         is that of `policy.query`. Raises ConfigError if nobody is to act there or something cannot be read.
         """
+        from deepcfr.policy.query import poker_state, query
+
         rules = poker_state(self.policy).rules
         board, betting = _text("board", board), _text("betting", betting, "/")
         cards, fields = read_board(rules, board), [_text("hand", hand)]
@@ -118,6 +114,9 @@ class Agent:
 
         The arguments are as in `act`. Raises ConfigError as it does, and GameError for more than two hole cards.
         """
+        from deepcfr.play.hand import free_holes
+        from deepcfr.policy.query import hand_strategy, poker_state, reach_after
+
         rules = poker_state(self.policy).rules
         if rules.hole_cards > 2:
             raise GameError(f"Ranges need one or two hole cards, but {rules.name} deals {rules.hole_cards}.")
@@ -160,10 +159,13 @@ class Agent:
         return cls(from_openspiel(load_openspiel_game(_text("game", game)), policy))
 
 
-class Training(Iterator[Record]):
+class Training(Iterator["Record"]):
     """A run of networks in memory: iterate over it for the records of the iterations, then take its `agent`."""
 
     def __init__(self, config: RunConfig) -> None:
+        from deepcfr.run.build import build_solver, make_game
+        from deepcfr.run.costs import cost_notes
+
         if config.runtime.minutes:
             raise ConfigError("'runtime.minutes' is for runs in folders: stop iterating when you like.")
         self.config = config
@@ -196,6 +198,8 @@ def load(name: str | Path, policy: str = "own", search: SearchConfig = DEFAULT_S
 
     Raises what `runs.players.load_players` raises.
     """
+    from deepcfr.run.players import load_players
+
     policy = _text("policy", policy)
     if not isinstance(search, SearchConfig):
         raise ConfigError(f"Settings of search are a SearchConfig, but {reprlib.repr(search)} is given.")
@@ -238,6 +242,8 @@ def exploitability(agent: Agent | Policy, threads: int = 1) -> Exploitability:
 
     Raises GameError for games that are too large.
     """
+    from deepcfr.measure.exploitability import exploitability as exact
+
     return exact(_policy_of(agent), threads=_whole("number of threads", threads))
 
 
@@ -254,6 +260,8 @@ def match(
 
     Raises ConfigError and GameError as `deepcfr match` does.
     """
+    from deepcfr.measure.match.tournament import TournamentTerms
+
     return TournamentTerms(boards, hands, None, seed, threads).play(_policy_of(first), _policy_of(second))
 
 
@@ -337,6 +345,8 @@ def solve_spots(
     solved. Warns of what is solved otherwise than given. Raises ConfigError for mistakes, GameError if a spot needs more
     than its share of half of the memory that is free, and CheckpointError for files that are damaged or cannot be written.
     """
+    from deepcfr.run.spots import SpotFolder, read_jobs, solve_jobs
+
     contents = Path(spots) if isinstance(spots, str) else spots
     jobs = read_jobs(contents, say=partial(warnings.warn, stacklevel=4))
     kept = SpotFolder(None if folder is None else Path(folder))

@@ -5,6 +5,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pokerkit
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from command_line import deepcfr, problem
 from deepcfr.core.errors import ConfigError
 from deepcfr.game.cards import all_hands
 from deepcfr.search.spot import Spot, parse_board
-from deepcfr.search.spot_ranges import hand_names, parse_range, range_text, read_range
+from deepcfr.search.spot_ranges import HOLDEM, hand_names, parse_range, range_text, read_range
 from deepcfr.search.spot_sizes import Sizes, amount_text
 from deepcfr.search.spot_solver import SpotSolver
 
@@ -221,6 +222,16 @@ def test_every_notation_is_the_plain_one(written: str, plain: str) -> None:
     np.testing.assert_array_equal(parse_range(written), parse_range(plain))
 
 
+def test_classes_have_the_hands_that_pokerkit_reads() -> None:
+    ranks, kinds = HOLDEM.rank_symbols, ("", "+", "s", "o", "s+", "o+")
+    texts = [a + b + kind for a in ranks for b in ranks[::4] for kind in kinds if a != b or kind in kinds[:2]]
+    texts += [f"{a}{b}{kind}-72{kind}" for a, b in zip(ranks[5:], ranks, strict=False) for kind in ("", "s", "o")]
+    texts += [f"{a}{b}o-Q{ranks[9]}o" for a, b in zip(ranks[1:], ranks, strict=False)] + [f"77-{a}{a}" for a in ranks]
+    for text in texts:
+        read = {frozenset((hand[:2], hand[2:])) for hand in np.array(NAMES)[parse_range(text) > 0].tolist()}
+        assert read == {frozenset(map(repr, hand)) for hand in pokerkit.parse_range(text)}, text
+
+
 def test_a_notation_has_as_many_hands_as_counted() -> None:
     counts = {
         "AKs@50": 2, "A♠K♠": 1, "A5-A2s": 16, "AK-87s": 28, "random": 1326, "[50]77[/50]": 3, "QQ–99": 24, "22+": 78,
@@ -246,6 +257,8 @@ def test_a_notation_has_as_many_hands_as_counted() -> None:
         ("QQo-99", "'QQo-99' is not a part of a range"),
         ("A5s-A2o", "'A5s-A2o' is not a part of a range"),
         ("QQ–5", "'QQ–5' is not a part of a range"),
+        ("AK-86s", "'AK-86s' is not a part of a range"),
+        ("AK-AAs", "'AK-AAs' is not a part of a range"),
         ("50%", "'50%' is not a part of a range"),
         ("A♠A♠", "'A♠A♠' is not a part of a range"),
         (["AA"], r"A range must be text such as 77\+,AKs:0.5, but is \['AA'\]"),

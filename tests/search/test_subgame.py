@@ -14,7 +14,7 @@ from deepcfr.game.betting import SHOWDOWN
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.rules import PRESETS
 from deepcfr.search.subgame import Gadget, SubgameSolver, subgame, values_at_root
-from deepcfr.solve.base import DISCOUNTED
+from deepcfr.solve.full_width import DISCOUNTED
 
 Doubles = npt.NDArray[np.float64]
 LEDUC = PokerGame(PRESETS["leduc"], suits="raw")

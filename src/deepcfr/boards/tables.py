@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcfr.boards.boards import Board
+from deepcfr.boards.regret_kernels import match_regrets
 from deepcfr.boards.rounds import RoundTree
 from deepcfr.core.compiled import nb
 from deepcfr.core.types import Ints
@@ -37,6 +38,14 @@ class BoardTables:
 
     def store(self, board: Board, values: npt.NDArray[np.floating], player: int, stream: int | None = None) -> None:
         """Store the player's rows of `values`, an array from `load`; `stream` is a new number for random rounding."""
+
+    def strategy(self, board: Board) -> npt.NDArray[np.floating]:
+        """Return probabilities on a board, [E, U], in proportion to its positive numbers; uniform where there is none."""
+        weight = self.load(board)
+        strategy = np.empty_like(weight)
+        for node in range(len(self._tree.nodes)):
+            match_regrets(self._tree.first_edge, node, weight, strategy)
+        return strategy
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """The state itself, by short names."""

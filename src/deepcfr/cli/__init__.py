@@ -61,7 +61,7 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "report": (records.Report, running.report_command),
 }
 NO_LIBRARY = ("models", "runs")  # commands that load neither torch nor numba
-NO_TORCH = ("games",)  # and those that load numba alone
+NO_TORCH = ("games", "spot")  # and those that load numba alone
 _MAKE_RUNS = (["train"], ["solve"])
 
 

@@ -12,6 +12,7 @@ from rich.console import Console
 from deepcfr.cli.output import open_console, print_json, progress_of, text_of, warn
 from deepcfr.cli.player_records import Budget, Exploit, LowerBound, ManySpots, MatchUp, Rivals, SpotQuery, StrategyQuery
 from deepcfr.cli.running import cluster_of
+from deepcfr.config import DEFAULT_SEARCH
 from deepcfr.core.errors import ConfigError
 
 
@@ -100,17 +101,17 @@ def spot_command(command: SpotQuery) -> None:
     if command.out and command.out.exists():
         raise ConfigError(f"'{command.out}' exists: choose another file.")
     from deepcfr.core.files import require_writable, write_atomically
-    from deepcfr.run.players import check_search, load_players
     from deepcfr.search.spot import SPOT_TEXTS, Spot
     from deepcfr.search.spot_file import COMPACT, write_solution
 
     policy = None
-    if command.from_:
-        (policy,) = load_players((command.from_,), command.policy, warn, search=command.search)
-    else:
-        check_search([], command.search)
-        if command.policy != "own":
-            raise ConfigError(f"--policy {command.policy} needs --from, the agent whose policy it is.")
+    if command.from_ or command.search != DEFAULT_SEARCH:  # which load_players refuses without an agent
+        from deepcfr.run.players import load_players
+
+        agents = (command.from_,) if command.from_ else ()
+        (policy,) = load_players(agents, command.policy, warn, search=command.search)
+    elif command.policy != "own":
+        raise ConfigError(f"--policy {command.policy} needs --from, the agent whose policy it is.")
     ranges = {"dealer": _range(command.dealer), "big_blind": _range(command.big_blind)}
     spot = Spot.parse(policy=policy, **{name: getattr(command, name) for name in SPOT_TEXTS} | ranges)
     solver = SpotSolver(spot, memory_for_spots(), command.threads, _locks(command.lock))

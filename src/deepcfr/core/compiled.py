@@ -6,6 +6,7 @@ cache, and where that cannot be written either, they are compiled again in every
 
 from __future__ import annotations
 
+import importlib
 import logging
 import tempfile
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import numba as nb
 from numba.core.dispatcher import Dispatcher
+from numba.np import linalg
 
 from deepcfr.core.files import cache_folder
 
@@ -47,4 +49,15 @@ def _find_place() -> None:
     )
 
 
+def _load_functions() -> None:
+    """Load numba's own functions, but not SciPy's BLAS, which takes a third of a second and which no kernel here uses.
+
+    numba tries to import it only to see that it is there. It does so again when it compiles a kernel that needs it.
+    """
+    ensure, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+    importlib.import_module("numba.np.arraymath")
+    linalg.ensure_blas = ensure
+
+
 _find_place()
+_load_functions()

@@ -7,6 +7,7 @@ and whole tasks (a share of a mini-batch, a chunk of traversals, a board) run in
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,16 +22,18 @@ _DENORMAL = 5e-324
 
 
 def _one_core() -> None:
-    import torch
+    if "torch" in sys.modules:  # solvers that do not need it do not wait for it
+        import torch
 
-    torch.set_num_threads(1)
+        torch.set_num_threads(1)
 
 
 def _new_thread() -> None:
-    import torch
-
     _one_core()
-    torch.set_flush_denormal(False)  # a thread inherits the mode of its creator
+    if "torch" in sys.modules:
+        import torch
+
+        torch.set_flush_denormal(False)  # a thread inherits the mode of its creator
 
 
 @contextmanager
@@ -57,7 +60,7 @@ class Mapping(Protocol):
 
 
 class Workers:
-    """`count` threads; with one, everything runs in the calling thread. Sets torch to one thread for this process.
+    """`count` threads; with one, everything runs in the calling thread. Sets torch, if it is loaded, to one thread.
 
     Raises ConfigError for a count below 1.
     """

@@ -50,7 +50,10 @@ class Game(Protocol):
     unit: str  # the unit of payoffs, such as "big blinds"
     milli_unit: str  # the unit of printed results, such as "mbb/g"
     device: str
-    encoding: Encoding
+
+    @property
+    def encoding(self) -> Encoding:
+        """The infosets for networks."""
 
     @property
     def actor(self) -> AtNodes:

@@ -63,6 +63,39 @@ def split_cards(rules: PokerRules, text: str) -> list[str]:
     return [piece for word in _BETWEEN.split(text) for piece in re.findall(card, word)]
 
 
+def read_board(rules: PokerRules, text: str) -> tuple[int, ...]:
+    """Public cards, as `split_cards` reads them. Raises ConfigError for unknown and repeated cards."""
+    return tuple(give_suits(rules, [read_card(rules, piece) for piece in split_cards(rules, text)]))
+
+
+def read_card(rules: PokerRules, piece: str) -> int:
+    """Return the card that a piece names, or -1 - rank for a rank alone in decks of two or three suits."""
+    if 1 < rules.num_suits < 4 and (len(piece) == 1 or piece == "10"):
+        try:
+            return -1 - parse_card(rules, piece + rules.suit_symbols[0]) // rules.num_suits
+        except ConfigError:
+            pass  # the error of the next line names the piece as written
+    return parse_card(rules, piece)
+
+
+def give_suits(rules: PokerRules, cards: list[int]) -> list[int]:
+    """Give the first free suit to every rank without one (see `read_card`). Raises ConfigError for a repeated card."""
+    taken = [card for card in cards if card >= 0]
+    for card in taken:
+        if taken.count(card) > 1:
+            raise ConfigError(f"The card {card_text(rules, card)} is given {taken.count(card)} times.")
+    given = []
+    for card in cards:
+        rank = -1 - card
+        free = [c for c in range(rank * rules.num_suits, (rank + 1) * rules.num_suits) if c not in taken]
+        if card < 0 and not free:
+            count = f"{rules.num_suits} cards of rank {rules.rank_symbols[rank]}"
+            raise ConfigError(f"{rules.name} has only {count}, but more are given.")
+        given.append(card if card >= 0 else free[0])
+        taken.append(given[-1])
+    return given
+
+
 def all_hands(num_cards: int, hole_cards: int) -> npt.NDArray[np.uint8]:
     """Every private hand in lexicographic order, uint8 [H, hole_cards], cards ascending."""
     return np.array(list(combinations(range(num_cards), hole_cards)), np.uint8)

@@ -33,18 +33,16 @@ def hand_problem(rules: PokerRules) -> str | None:
 
 def _mask_tables() -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Tables over rank masks: bit count, 1 + top rank of the best straight (0 if none), top five ranks packed."""
-    count = np.array([int(mask).bit_count() for mask in range(1 << 13)], np.int32)
-    straight = np.zeros(1 << 13, np.int32)
-    packed = np.zeros(1 << 13, np.int32)
-    for mask in range(1 << 13):
-        for low in range(9):
-            if (mask >> low) & 31 == 31:
-                straight[mask] = low + 5
-        if straight[mask] == 0 and mask & 0b1000000001111 == 0b1000000001111:
-            straight[mask] = 4
-        ranks = [rank for rank in range(12, -1, -1) if mask >> rank & 1][:5]
-        packed[mask] = sum(rank << (4 * (4 - place)) for place, rank in enumerate(ranks))
-    return count, straight, packed
+    masks = np.arange(1 << 13, dtype=np.int32)
+    straight, packed, taken = np.zeros((3, len(masks)), np.int32)
+    straight[masks & 0b1000000001111 == 0b1000000001111] = 4
+    for low in range(9):
+        straight[masks >> low & 31 == 31] = low + 5
+    for rank in range(12, -1, -1):
+        found = masks >> rank & (taken < 5)
+        packed |= found * rank << 4 * (4 - taken).clip(min=0)
+        taken += found
+    return np.bitwise_count(masks).astype(np.int32), straight, packed
 
 
 _COUNT, _STRAIGHT, _PACKED = _mask_tables()

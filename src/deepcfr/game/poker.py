@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from deepcfr.core.compiled import nb
 from deepcfr.core.errors import GameError
 from deepcfr.core.types import NO_CARD, Encoding, Ints
-from deepcfr.game.base import AtNodes, Deals, Game
 from deepcfr.game.bet_sizes import BetSizeRules
 from deepcfr.game.betting import FOLDED, SHOWDOWN, PublicTree, build_tree, too_large
 from deepcfr.game.cards import MAX_GROUPS, canonical_cards, canonicalise_row, deal_cards, sort_groups
 from deepcfr.game.hands import hand_problem, strength
 from deepcfr.game.public_state import ListedState, PublicState
 from deepcfr.game.rules import PokerRules
+
+if TYPE_CHECKING:
+    import torch
+
+    from deepcfr.game.base import AtNodes, Deals, Game
 
 Suits = Literal["canonical", "raw"]
 
@@ -80,15 +84,20 @@ class Poker(ABC):
     def payoff(self, node: torch.Tensor, row: torch.Tensor, deals: Deals) -> torch.Tensor: ...
 
     def deal(self, count: int, stream: int, first: int = 0) -> Deals:
-        return self.deals_of(self.deal_cards(count, stream, first), torch.arange(first, first + count))
+        return self.deals_of(self.deal_cards(count, stream, first), first)
 
     def deal_cards(self, count: int, stream: int, first: int = 0) -> npt.NDArray[np.uint8]:
         """The cards of the deals of `deal`, uint8 [B, 2 * hole + board] in the order of `deals_of`."""
         slots = 2 * self.rules.hole_cards + sum(self.rules.board_cards)
         return deal_cards(count, np.uint64(stream), first, self.rules.num_cards, slots)
 
-    def deals_of(self, cards: npt.NDArray[np.uint8], traversal: torch.Tensor | None = None) -> Deals:
-        """Deals with given cards, uint8 [B, 2 * hole + board]: player 0's hand, player 1's hand, the board in order."""
+    def deals_of(self, cards: npt.NDArray[np.uint8], first: int = 0) -> Deals:
+        """Deals with given cards, uint8 [B, 2 * hole + board]: player 0's hand, player 1's hand, the board in order.
+
+        Their traversals are numbered from `first`.
+        """
+        from deepcfr.game.base import Deals
+
         visible, result = _cards_and_results(
             cards,
             self.rules.hole_cards,
@@ -97,12 +106,14 @@ class Poker(ABC):
             self.rules.num_suits,
             self.suits == "canonical",
         )
-        numbers = torch.arange(len(cards)) if traversal is None else traversal
-        return Deals(
-            numbers.to(self.device),
-            torch.from_numpy(visible).to(self.device),
-            torch.from_numpy(result).to(self.device),
-        )
+        numbers = np.arange(first, first + len(cards))
+        return Deals(self.tensor(numbers), self.tensor(visible), self.tensor(result))
+
+    def tensor(self, array: npt.NDArray[Any]) -> torch.Tensor:
+        """Return an array as a tensor on the game's device. It imports torch, which passes over all hands do without."""
+        import torch
+
+        return torch.from_numpy(array).to(self.device)
 
     def visible_cards(self, holes: npt.NDArray[np.uint8], board: Sequence[int]) -> npt.NDArray[np.uint8]:
         """The visible cards of holders of `holes` (uint8 [H, hole cards]) after `board` is dealt, uint8 [H, C]."""
@@ -117,13 +128,11 @@ class Poker(ABC):
 
 
 class PokerGame(Poker):
-    """`PokerRules` as a `Game` whose nodes are listed: those of the rules' public tree, or those of `tree`."""
+    """`PokerRules` as a `Game` whose nodes are listed: those of the rules' public tree, or those of `tree`.
 
-    actor: torch.Tensor
-    round: torch.Tensor
-    infoset: torch.Tensor
-    legal: torch.Tensor
-    deals_before: torch.Tensor
+    Tensors are made when they are first used, as passes over all hands use none. Type checkers take such properties for
+    read-only.
+    """
 
     def __init__(
         self,
@@ -135,33 +144,51 @@ class PokerGame(Poker):
     ) -> None:
         super().__init__(rules, suits, device, source)
         self.tree = tree or build_tree(rules)
-        self.actor = torch.from_numpy(self.tree.actor).to(device)
-        self.round = torch.from_numpy(self.tree.round).to(device)
-        self.infoset = torch.arange(self.tree.num_nodes, device=device)
-        self.legal = torch.from_numpy(self.tree.legal).to(device)
-        # float32 [decisions], pot in units
-        chips = self.tree.chips[: self.tree.num_decisions].sum(1)
-        self.pot = torch.from_numpy(chips / rules.unit_chips).float().to(device)
-        self.encoding = self._encoding()
-        self.deals_before = self._deals_before()
-        self._child = torch.from_numpy(self.tree.child).to(device)
-        self._payoff = torch.from_numpy(payoff_table(rules, self.tree)).float().to(device)
 
-    def _encoding(self) -> Encoding:
-        decisions = self.tree.num_decisions
-        features = torch.from_numpy(bet_features(self.rules, self.tree))
+    @cached_property
+    def actor(self) -> torch.Tensor:  # type: ignore[override]
+        return self.tensor(self.tree.actor)
+
+    @cached_property
+    def round(self) -> torch.Tensor:  # type: ignore[override]
+        return self.tensor(self.tree.round)
+
+    @cached_property
+    def infoset(self) -> torch.Tensor:  # type: ignore[override]
+        return self.tensor(np.arange(self.tree.num_nodes))
+
+    @cached_property
+    def legal(self) -> torch.Tensor:  # type: ignore[override]
+        return self.tensor(self.tree.legal)
+
+    @cached_property
+    def pot(self) -> torch.Tensor:
+        """The pot before each decision in units, float32 [decisions]."""
+        chips = self.tree.chips[: self.tree.num_decisions].sum(1)
+        return self.tensor((chips / self.rules.unit_chips).astype(np.float32))
+
+    @cached_property
+    def encoding(self) -> Encoding:  # type: ignore[override]
         return Encoding(
-            node_features=features.to(self.device),
-            legal=self.legal[:decisions],
+            node_features=self.tensor(bet_features(self.rules, self.tree)),
+            legal=self.legal[: self.tree.num_decisions],
             card_groups=self.card_groups,
             num_ranks=self.rules.num_ranks,
             num_suits=self.rules.num_suits,
         )
 
-    def _deals_before(self) -> torch.Tensor:
+    @cached_property
+    def deals_before(self) -> torch.Tensor:  # type: ignore[override]
         parents = np.maximum(self.tree.parent, 0)
-        deals = np.where(self.tree.parent < 0, 1, self.tree.round - self.tree.round[parents])
-        return torch.from_numpy(deals).to(self.device)
+        return self.tensor(np.where(self.tree.parent < 0, 1, self.tree.round - self.tree.round[parents]))
+
+    @cached_property
+    def _child(self) -> torch.Tensor:
+        return self.tensor(self.tree.child)
+
+    @cached_property
+    def _payoff(self) -> torch.Tensor:
+        return self.tensor(payoff_table(self.rules, self.tree).astype(np.float32))
 
     def state(self, node: int = 0) -> PublicState:
         """The public state of a node, by default of the root."""
@@ -185,7 +212,7 @@ class PokerGame(Poker):
         return np.concatenate(rows), np.array(before, np.int64), np.array(actions, np.int64)
 
     def start(self, deals: Deals) -> torch.Tensor:
-        return torch.zeros_like(deals.traversal)
+        return deals.traversal.new_zeros(len(deals))
 
     def step(self, node: torch.Tensor, action: torch.Tensor, row: torch.Tensor, deals: Deals) -> torch.Tensor:  # noqa: ARG002
         return self._child[node, action]

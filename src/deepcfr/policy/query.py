@@ -23,7 +23,7 @@ import torch
 from deepcfr.core.errors import ConfigError, GameError
 from deepcfr.core.types import Cards, Doubles, Infosets
 from deepcfr.game.betting import CALL
-from deepcfr.game.cards import card_text, cards_text, pack_cards, parse_card, split_cards
+from deepcfr.game.cards import cards_text, give_suits, pack_cards, read_card, split_cards
 from deepcfr.game.poker import Poker
 from deepcfr.game.public_state import PublicState
 from deepcfr.game.rules import PokerRules
@@ -184,11 +184,6 @@ def read_line(state: PublicState, line: str) -> Iterator[tuple[PublicState, int]
             state = before.after(action)
 
 
-def read_board(rules: PokerRules, text: str) -> tuple[int, ...]:
-    """Public cards, as `split_cards` reads them. Raises ConfigError for unknown and repeated cards."""
-    return tuple(_give_suits(rules, [_read_card(rules, piece) for piece in split_cards(rules, text)]))
-
-
 def hand_strategy(policy: Policy, state: PublicState, holes: Cards, board: Sequence[int]) -> Doubles:
     """The strategy of `policy` at a decision with each of `holes` (uint8 [H, hole cards]) on `board`, float64 [H, A]."""
     assert isinstance(policy.game, Poker)
@@ -221,16 +216,16 @@ def parse_situation(start: PublicState, text: str) -> Situation:
     rules, state = start.rules, start
     fields = [field.strip() for field in text.split("/")]
     _check_fields(rules, text, fields)
-    cards = _read_cards(rules, "A hand", rules.hole_cards, fields[0])
+    cards = read_cards(rules, "A hand", rules.hole_cards, fields[0])
     for (round_, kind), field in zip(_layout(rules), fields[1:], strict=False):
         state = _close_rounds(state, round_, field)
         if kind == "board":
-            cards += _read_cards(rules, f"The {_board_name(rules, round_)}", rules.board_cards[round_], field)
+            cards += read_cards(rules, f"The {_board_name(rules, round_)}", rules.board_cards[round_], field)
         else:
             for before, action in read_betting(state, field):
                 state = before.after(action)
     _check_turn(state, len(cards) - rules.hole_cards)
-    given = _give_suits(rules, cards)
+    given = give_suits(rules, cards)
     return Situation(state, tuple(given[: rules.hole_cards]), tuple(given[rules.hole_cards :]))
 
 
@@ -323,37 +318,10 @@ def _count(cards: int) -> str:
     return f"{cards} card" if cards == 1 else f"{cards} cards"
 
 
-def _read_cards(rules: PokerRules, name: str, size: int, field: str) -> list[int]:
+def read_cards(rules: PokerRules, name: str, size: int, field: str) -> list[int]:
     """The `size` cards in `field`; a rank without a suit becomes -1 - rank."""
-    cards = [_read_card(rules, piece) for piece in split_cards(rules, field)]
+    cards = [read_card(rules, piece) for piece in split_cards(rules, field)]
     if len(cards) != size:
         given = f"{field!r} holds {_count(len(cards))}" if cards else "none is given"
         raise ConfigError(f"{name} of {rules.name} is {_count(size)}, but {given}.")
     return cards
-
-
-def _read_card(rules: PokerRules, piece: str) -> int:
-    if 1 < rules.num_suits < 4 and (len(piece) == 1 or piece == "10"):
-        try:
-            return -1 - parse_card(rules, piece + rules.suit_symbols[0]) // rules.num_suits
-        except ConfigError:
-            pass  # the error of the next line names the piece as written
-    return parse_card(rules, piece)
-
-
-def _give_suits(rules: PokerRules, cards: list[int]) -> list[int]:
-    """Give a suit to every rank without one. Raises ConfigError for a repeated card."""
-    taken = [card for card in cards if card >= 0]
-    for card in taken:
-        if taken.count(card) > 1:
-            raise ConfigError(f"The card {card_text(rules, card)} is given {taken.count(card)} times.")
-    given = []
-    for card in cards:
-        rank = -1 - card
-        free = [c for c in range(rank * rules.num_suits, (rank + 1) * rules.num_suits) if c not in taken]
-        if card < 0 and not free:
-            count = f"{rules.num_suits} cards of rank {rules.rank_symbols[rank]}"
-            raise ConfigError(f"{rules.name} has only {count}, but more are given.")
-        given.append(card if card >= 0 else free[0])
-        taken.append(given[-1])
-    return given

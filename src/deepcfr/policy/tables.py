@@ -10,7 +10,6 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.boards.boards import Board, Boards
-from deepcfr.boards.regret_kernels import match_regrets
 from deepcfr.boards.rounds import RoundTree
 from deepcfr.boards.tables import BoardTables
 from deepcfr.buckets.texture import Buckets
@@ -107,12 +106,8 @@ class RangePolicy(Policy):
             local[tree.nodes] = np.arange(len(tree.nodes))
         self._local = local
 
-    def on_board(self, tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
-        weight = self._tables[board.round].load(board)
-        strategy = np.empty_like(weight)
-        for node in range(len(tree.nodes)):
-            match_regrets(tree.first_edge, node, weight, strategy)
-        return strategy
+    def on_board(self, tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:  # noqa: ARG002
+        return self._tables[board.round].strategy(board)
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
         node = infosets.node.numpy().astype(np.int64)

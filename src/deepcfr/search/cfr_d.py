@@ -40,9 +40,10 @@ from deepcfr.policy.base import UniformPolicy
 from deepcfr.policy.network import FirstRound, WithFirstRound
 from deepcfr.search.policy import ResolvingPolicy
 from deepcfr.search.subgame import SubgameSolver, against, subgame
-from deepcfr.solve.base import DISCOUNTED, PLAYERS, Array, SavedState, TabularRecord, TabularSolver
+from deepcfr.solve.base import PLAYERS, Array, SavedState, TabularRecord, TabularSolver
 from deepcfr.solve.first_round import FirstRoundTable
-from deepcfr.solve.vector_cfr import VectorCFR, update
+from deepcfr.solve.full_width import DISCOUNTED, update
+from deepcfr.solve.vector_cfr import VectorCFR
 
 _POINTS = np.linspace(-1, 1, 6)[:, None]  # strengths between which values are interpolated
 _FEATURES = 2 * len(_POINTS)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import floor, inf, log10
 from numbers import Real
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,13 +17,14 @@ from deepcfr.core.errors import ConfigError
 from deepcfr.core.types import Doubles
 from deepcfr.game.betting import RAISE
 from deepcfr.game.board_index import hand_images
-from deepcfr.game.cards import all_hands, card_text, cards_text, suit_permutations
+from deepcfr.game.cards import all_hands, card_text, cards_text, read_board, suit_permutations
 from deepcfr.game.poker import Poker, PokerGame
 from deepcfr.game.rules import MAX_CHIPS, PokerRules
-from deepcfr.policy.base import Policy
-from deepcfr.policy.query import poker_state, read_board, read_line
 from deepcfr.search.spot_ranges import HOLDEM, range_text, ranges_after, read_range
 from deepcfr.search.spot_sizes import STREETS, Betting, Sizes, amount_text, betting
+
+if TYPE_CHECKING:
+    from deepcfr.policy.base import Policy
 
 NAMES = ("dealer", "big blind")
 #: what a spot is read from, besides a policy
@@ -41,6 +43,8 @@ def parse_board(text: str) -> tuple[int, ...]:
 
 def _aggressor(policy: Policy, line: str) -> str | None:
     """The player who made the last bet of a line's last round, one of NAMES."""
+    from deepcfr.policy.query import poker_state, read_line
+
     steps = list(read_line(poker_state(policy), line))
     raises = [state.actor for state, action in steps if action >= RAISE and state.round == steps[-1][0].round]
     return NAMES[raises[-1]] if raises else None

@@ -8,10 +8,10 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache
 from math import comb
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from pokerkit.analysis import parse_range as hands_of
 
 from deepcfr.core.errors import ConfigError, GameError
 from deepcfr.core.types import Cards, Doubles
@@ -19,8 +19,9 @@ from deepcfr.game.board_index import binomials, hand_numbers
 from deepcfr.game.cards import SUIT_SIGNS, all_hands, cards_text, hand_class, parse_card, split_cards
 from deepcfr.game.public_state import PublicState
 from deepcfr.game.rules import PRESETS, PokerRules
-from deepcfr.policy.base import Policy
-from deepcfr.policy.query import poker_state, reach_after
+
+if TYPE_CHECKING:
+    from deepcfr.policy.base import Policy
 
 HOLDEM = replace(PRESETS["hunl-pot"], name="hold'em")
 _CARDS = HOLDEM.num_cards
@@ -120,42 +121,54 @@ def _rows_of(name: str) -> npt.NDArray[np.int32]:
         return np.arange(comb(_CARDS, 2), dtype=np.int32)
     plain = name.translate(_SIGNS).replace("10", "T")
     try:
-        hands = [split_cards(HOLDEM, plain)] if _HAND.fullmatch(plain) else hands_of(*_classes(plain))
-        rows = [sorted(parse_card(HOLDEM, card) for card in map(_card_text, hand)) for hand in hands]
-        if not rows or any(len(set(hand)) != 2 for hand in rows):
-            raise ValueError(name)
-    except (ValueError, KeyError, IndexError) as error:
+        if _HAND.fullmatch(plain):
+            holes = np.array([sorted(parse_card(HOLDEM, card) for card in split_cards(HOLDEM, plain))], np.uint8)
+            if holes[0, 0] == holes[0, 1]:
+                raise ValueError(name)
+        else:
+            holes = _hands_of(*_ranks(plain))
+    except ValueError as error:
         raise ConfigError(
             f"'{name}' is not a part of a range: write hands such as 77+, A5s-A2s, KQo or AsKd."
         ) from error
-    return hand_rows(np.array(sorted(rows), np.uint8))
+    return hand_rows(holes)
 
 
-def _classes(plain: str) -> list[str]:
-    """The classes of a part in the notation of pokerkit. Raises ValueError for another text."""
+def _ranks(plain: str) -> tuple[list[tuple[int, int]], str]:
+    """Both ranks of each class of a part, and `s`, `o` or nothing for suited, offsuit or both.
+
+    Raises ValueError for another text.
+    """
     found = _CLASSES.fullmatch(plain)
     if not found:
         raise ValueError(plain)
     high, low, suits, plus, first, last, other = (part.upper() for part in found.groups(default=""))
-    if high == low and (suits or other):
-        raise ValueError(plain)
-    if not last:
-        return [high + low + suits.lower() + plus]
-    if (suits and other and suits != other) or (high == low and not first):
-        raise ValueError(plain)
-    kind = (suits or other).lower()
-    if high != (first or high):
-        return [f"{high}{low}{kind}-{first}{last}{kind}"]
-    if high in (low, last):
+    if (high == low and (suits or other or (last and not first))) or (suits and other and suits != other):
         raise ValueError(plain)
     ranks = HOLDEM.rank_symbols
-    start, end = sorted((ranks.index(low), ranks.index(last)))
-    return [f"{high}{rank}{kind}" for rank in ranks[start : end + 1] if rank != high]
+    a, b = ranks.index(high), ranks.index(low)
+    c, d = (ranks.index(first or high), ranks.index(last)) if last else (a, b)
+    if plus and a == b:
+        c = d = len(ranks) - 1
+    elif plus:
+        a, b = max(a, b), min(a, b)
+        c, d = a, a - 1
+    kind = (suits or other).lower()
+    if a == c and a not in (b, d):  # the second rank differs
+        return [(a, rank) for rank in range(min(b, d), max(b, d) + 1) if rank != a], kind
+    if c - a != d - b:
+        raise ValueError(plain)
+    return [(a + up, b + up) for up in range(min(c - a, 0), max(c - a, 0) + 1)], kind
 
 
-def _card_text(card: object) -> str:
-    """A card of ours or of pokerkit as text."""
-    return card if isinstance(card, str) else repr(card)
+def _hands_of(pairs: list[tuple[int, int]], suits: str) -> Cards:
+    """The hands [H, 2] that have one of some pairs of ranks, suited (`s`), offsuit (`o`) or both."""
+    holes = all_hands(_CARDS, 2)
+    rank, suit = np.divmod(holes, HOLDEM.num_suits)
+    same = suit[:, 0] == suit[:, 1]
+    held = np.any([(rank == sorted(pair)).all(1) for pair in pairs], axis=0)
+    found: Cards = holes[held & {"s": same, "o": ~same}.get(suits, True)]
+    return found
 
 
 def hand_rows(holes: Cards) -> npt.NDArray[np.int32]:
@@ -224,6 +237,8 @@ def ranges_after(policy: Policy, line: str, board: Sequence[int]) -> tuple[Publi
     ConfigError if it is not legal or does not end where the last card of `board` is dealt; GameError if the policy does not
     play hold'em, or draws one of several policies for each deal.
     """
+    from deepcfr.policy.query import poker_state, reach_after
+
     rules = poker_state(policy).rules
     if not is_holdem(rules):
         raise GameError(f"Ranges of a spot come from hold'em, and '{rules.name}' is not it.")

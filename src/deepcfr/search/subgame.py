@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
@@ -29,9 +29,10 @@ from deepcfr.boards.tables import BoardTables, Int16Table
 from deepcfr.core.parallel import Workers
 from deepcfr.core.types import Bools, Doubles, Floats, Ints
 from deepcfr.game.poker import PokerGame
-from deepcfr.policy.tables import RangePolicy
-from deepcfr.solve.base import DISCOUNTED, Discounting
-from deepcfr.solve.vector_cfr import update
+from deepcfr.solve.full_width import DISCOUNTED, Discounting, update
+
+if TYPE_CHECKING:
+    from deepcfr.policy.tables import RangePolicy
 
 PLAYERS = (0, 1)
 _LOCKED = 1e20  # regrets so large that nothing changes their proportions
@@ -308,7 +309,12 @@ class SubgameSolver:
 
     def policy(self, *, current: bool = False) -> RangePolicy:
         """The average strategy on the boards of the subgame, or the current one."""
+        from deepcfr.policy.tables import RangePolicy
+
         return RangePolicy(self.boards, self._tables[0 if current else 1], "subgame")
+
+    def _average(self, _: RoundTree, board: Board) -> Floats:
+        return self._tables[1][board.round].strategy(board)
 
     def played(self, tree: RoundTree, board: Board) -> Floats:
         """The average strategy on a board, [E, U], without what only early iterations did.
@@ -316,7 +322,7 @@ class SubgameSolver:
         Iteration t has a weight of about t^2, so actions that are not played any more keep a share of about T^-1.5 at
         most; smaller ones become 0. Locked decisions are as given.
         """
-        strategy: Floats = np.array(self.policy().on_board(tree, board), np.float64)
+        strategy: Floats = np.array(self._average(tree, board), np.float64)
         drop_rare(tree.first_edge, max(min(_RARE, self.iteration**-1.5), 20 * _TREMBLE), strategy)
         for node, fixed in self._locks if board is self.boards.root else ():
             rows = slice(tree.first_edge[node], tree.first_edge[node + 1])
@@ -334,7 +340,7 @@ class SubgameSolver:
             np.add.reduceat(np.abs(table[board.round].load(board)), tree.first_edge[:-1], axis=0) > 0
             for table in self._tables
         ]
-        return np.where((learnt[0] & learnt[1])[tree.edge_node], self.policy().on_board(tree, board), otherwise)
+        return np.where((learnt[0] & learnt[1])[tree.edge_node], self._average(tree, board), otherwise)
 
     def nash_conv(self, values: Doubles | None = None) -> Doubles:
         """The gains of both players by best responses, added, at each round root, [X].
@@ -351,8 +357,7 @@ class SubgameSolver:
         if gadget:
             reach[gadget.player] = gadget.average
         if values is None:
-            strategy = self.policy().on_board
-            values = values_at_root(boards, strategy, reach, EVERYTHING, self._workers, self.locked)
+            values = values_at_root(boards, self._average, reach, EVERYTHING, self._workers, self.locked)
         gains = np.zeros(reach.shape[1])
         for player, best, mean in zip(PLAYERS, values[:2], values[2:], strict=True):
             if gadget and gadget.player == player:

@@ -14,12 +14,13 @@ import torch
 from torch import nn
 
 from deepcfr.config import RunConfig
-from deepcfr.core.errors import CheckpointError, ConfigError, NoPolicy
+from deepcfr.core.errors import CheckpointError, NoPolicy
 from deepcfr.core.types import require_like
 from deepcfr.game.base import Game
 from deepcfr.network.fit import FitResult
 from deepcfr.network.memory import Store
 from deepcfr.policy.base import Policy
+from deepcfr.solve.full_width import discounting
 
 PLAYERS = (0, 1)
 Array = npt.NDArray[np.generic]
@@ -228,45 +229,6 @@ class TabularSolver(Solver):
         return {name: array for name, array in self.arrays().items() if memories or not name.startswith("regret")}
 
 
-@dataclass(frozen=True)
-class Discounting:
-    """A variant of CFR as numbers (Brown and Sandholm 2019, "Solving imperfect-information games via discounted regret
-    minimization"): how sums of earlier iterations shrink before iteration t adds to them.
-
-    An infinite exponent leaves the sum unchanged.
-    """
-
-    positive: float  # alpha: positive regrets, by (t-1)^alpha / ((t-1)^alpha + 1)
-    negative: float  # beta: negative regrets, by (t-1)^beta / ((t-1)^beta + 1)
-    average: float  # gamma: the average strategy, by ((t-1) / t)^gamma
-    floor: bool = False  # CFR+: regrets below zero become zero after every update
-    #: regret matching reads the sum with the newest regret counted twice, as a prediction of the next one (Farina, Kroer
-    #: and Sandholm 2021, "Faster game solving via predictive Blackwell approachability", PCFR+)
-    predictive: bool = False
-
-    def factors(self, t: int) -> tuple[float, float, float]:
-        """Factors of positive regrets, negative regrets and averages before iteration t = 1, 2, ... adds to them."""
-        return _regret_factor(t - 1, self.positive), _regret_factor(t - 1, self.negative), ((t - 1) / t) ** self.average
-
-
-def _regret_factor(t: int, exponent: float) -> float:
-    if t == 0 or exponent == float("inf"):
-        return 1.0
-    power: float = float(t) ** exponent
-    return power / (power + 1.0)
-
-
-DISCOUNTED = Discounting(1.5, 0.0, 2.0)
-"""Discounted CFR with the numbers that its paper recommends."""
-_VARIANTS = {
-    "cfr": Discounting(float("inf"), float("inf"), 0.0),
-    "cfr+": Discounting(float("inf"), float("inf"), 1.0, floor=True),
-    "pcfr+": Discounting(float("inf"), float("inf"), 2.0, floor=True, predictive=True),
-    "linear-cfr": Discounting(1.0, 1.0, 1.0),
-    "dcfr": DISCOUNTED,
-}
-
-
 class FullWidthSolver(TabularSolver):
     """A solver that visits all of its game in every iteration: iterate over `iterations()` to advance it."""
 
@@ -332,10 +294,3 @@ class MatchingSolver(FullWidthSolver):
     def current_policy(self) -> Any:
         """The strategy that the next iteration starts from, by regret matching."""
         return self._policy(self.matched, f"current of {self.config.solver}")
-
-
-def discounting(config: RunConfig) -> Discounting:
-    """The numbers of a full-width algorithm. Raises ConfigError for one that is not full-width."""
-    if config.solver not in _VARIANTS:
-        raise ConfigError(f"'{config.solver}' is not a full-width algorithm: {', '.join(_VARIANTS)} are.")
-    return _VARIANTS[config.solver]

@@ -28,7 +28,7 @@ from deepcfr.game.poker import PokerGame
 from deepcfr.network.examples import InfosetExamples
 from deepcfr.network.networks import SplitNetwork
 from deepcfr.policy.network import FirstRound, first_board, regret_matching
-from deepcfr.solve.base import DISCOUNTED, Discounting
+from deepcfr.solve.full_width import DISCOUNTED, Discounting
 from deepcfr.solve.memories import TraversalResult
 from deepcfr.solve.snapshots import iteration_weight
 

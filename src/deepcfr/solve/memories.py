@@ -23,7 +23,8 @@ from deepcfr.network.examples import InfosetExamples, Objective, Weights
 from deepcfr.network.fit import advantage_loss, strategy_loss
 from deepcfr.network.hand_examples import HandExamples, HandPart, hand_advantage_loss, hand_strategy_loss
 from deepcfr.network.memory import HandMemory, Memory, Store, bytes_per_hand, bytes_per_sample
-from deepcfr.solve.base import DISCOUNTED, PLAYERS
+from deepcfr.solve.base import PLAYERS
+from deepcfr.solve.full_width import DISCOUNTED
 from deepcfr.solve.snapshots import iteration_weight, snapshot_weight
 
 _BYTES_REMEMBERED = 4  # of `RememberedStrategies`, for each edge and canonical hand

@@ -1,34 +1,27 @@
 """Full-width tabular CFR on poker games: every board, every hand, every action in every iteration, no sampling.
 
-The variants differ in how sums of earlier iterations shrink (`Discounting`): CFR (Zinkevich et al. 2007), CFR+
-(Tammelin 2014), Linear CFR and Discounted CFR (Brown and Sandholm 2019). Updates alternate: player 0's strategy is new
-when player 1 updates. Boards that differ by a renaming of suits are visited once, with their multiplicity.
+Updates alternate: player 0's strategy is new when player 1 updates. Boards that differ by a renaming of suits are visited
+once, with their multiplicity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-from math import inf
-
 import numpy as np
 import numpy.typing as npt
 
-from deepcfr.boards.boards import Board, Boards, Deal, OnBoard, Visit, kept_bytes
-from deepcfr.boards.last_round import CFRStep, LastRound
-from deepcfr.boards.regret_kernels import add_regrets, descend, predict_regrets
+from deepcfr.boards.boards import Board, Boards, kept_bytes
+from deepcfr.boards.last_round import LastRound
 from deepcfr.boards.rounds import RoundTree
-from deepcfr.boards.sweep import RoundPass, Scratch
+from deepcfr.boards.sweep import Scratch
 from deepcfr.boards.tables import BoardTables, Int16Table
 from deepcfr.config import RunConfig
 from deepcfr.core.errors import GameError
 from deepcfr.core.parallel import Workers
-from deepcfr.core.rng import key
-from deepcfr.core.types import Doubles, Floats
 from deepcfr.game.board_index import count_classes
 from deepcfr.game.poker import PokerGame
 from deepcfr.policy.tables import RangePolicy
-from deepcfr.solve.base import PLAYERS, Discounting, FullWidthSolver, discounting
+from deepcfr.solve.base import PLAYERS, FullWidthSolver
+from deepcfr.solve.full_width import discounting, update
 
 _BYTES = {"float64": 8, "float32": 4, "int16": 2}
 
@@ -108,58 +101,3 @@ class VectorCFR(FullWidthSolver):
     def current_policy(self) -> RangePolicy:
         """The strategy of the newest iteration, by regret matching."""
         return RangePolicy(self.boards, self._matched or self._regrets, "current")
-
-
-def update(
-    rounds: list[RoundTree],
-    tables: tuple[list[BoardTables], list[BoardTables]],
-    player: int,
-    variant: Discounting,
-    t: int,
-    scratch: Scratch,
-    seed: int = 0,
-    matched: Sequence[BoardTables] = (),
-    tremble: float = 0.0,
-    last: LastRound | None = None,
-    on_board: OnBoard | None = None,
-) -> Visit:
-    """Iteration t of CFR on a board for one player; a visit returns the player's values at the round roots, [1, X', U].
-
-    `tables` are the regrets and the average strategies of every round, which a visit changes; a predictive variant also
-    has `matched`, what regret matching reads. `seed` is that of the random rounding of 16 bits. Both players take every
-    action with a probability of `tremble` at least, in what the player learns from and in the weights of its average
-    strategy. With `last`, which fits tables without rounding and no predictive variant, its boards are updated together.
-    """
-    keep_positive, keep_negative, keep_average = variant.factors(t)
-    least = 0.0 if variant.floor else -inf
-    step = CFRStep(keep_positive, keep_negative, keep_average, least, tremble)
-
-    def deal_last(board: Board, at_leaves: Floats) -> Doubles:
-        assert last
-        return last.update(board, at_leaves, (tables[0][-1], tables[1][-1]), player, step, on_board)
-
-    def visit(board: Board, reach: Floats, deal: Deal) -> Floats:
-        tree = rounds[board.round]
-        regrets, averages = (table[board.round] for table in tables)
-        regret, average = regrets.load(board), averages.load(board)
-        read = matched[board.round].load(board) if variant.predictive else regret
-        play = RoundPass(tree, board, reach, scratch)
-        play.sigma = scratch.array(f"strategy {board.round}", regret.shape)
-        descend(
-            tree.actor, tree.first_edge, tree.edge_row, tree.row, player,
-            read, average, keep_average, play.sigma, play.rows[player], play.rows[1 - player], tremble,
-        )  # fmt: skip
-        values = play.up([(player, False)], partial(deal_last, board) if last and tree is rounds[-2] else deal)
-        add_regrets(
-            tree.actor, tree.first_edge, tree.edge_child, player,
-            keep_positive, keep_negative, least, values[0], regret,
-        )  # fmt: skip
-        if variant.predictive:
-            predict_regrets(tree.actor, tree.first_edge, tree.edge_child, player, values[0], regret, read)
-            matched[board.round].store(board, read, player)
-        regrets.store(board, regret, player)
-        stream = key(seed, "rounding", t, player, board.round, board.index) >> 32 if averages.rounded else None
-        averages.store(board, average, player, stream)
-        return values[:, tree.roots]
-
-    return visit

@@ -18,13 +18,13 @@ from deepcfr.boards.kernels import ABSENT, TREMBLE, pair_weights
 from deepcfr.core.errors import ConfigError
 from deepcfr.core.types import CardTuple, Doubles
 from deepcfr.game.betting import CALL, FOLD
-from deepcfr.game.cards import card_text, cards_text, hand_class
+from deepcfr.game.cards import card_text, cards_text, hand_class, read_board
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.public_state import PublicState
 from deepcfr.game.rules import PokerRules
 from deepcfr.play.hand import free_holes
 from deepcfr.policy.base import Policy
-from deepcfr.policy.query import hand_strategy, reach_after, read_board, read_line, round_name
+from deepcfr.policy.query import hand_strategy, reach_after, read_line, round_name
 from deepcfr.search.spot import NAMES
 from deepcfr.web.site import Advantages, RequestError, shorten
 
