@@ -17,8 +17,8 @@ from deepcfr.run.record import shipped_agents
 from deepcfr.web.site import open_site
 
 MODELS = Path(__file__).parents[1] / "models"
-NAMES = ["fhp", "fhp-faithful", "fhp-paper", "hulh", "hunl-200", "hunl-200-deep", "kuhn", "leduc"]
-BY_INTEREST = ["hunl-200-deep", "hunl-200", "hulh", "fhp", "fhp-faithful", "fhp-paper", "leduc", "kuhn"]
+NAMES = ["fhp", "fhp-cfr-d", "fhp-faithful", "fhp-paper", "hulh", "hunl-200", "hunl-200-deep", "kuhn", "leduc"]
+BY_INTEREST = ["hunl-200-deep", "hunl-200", "hulh", "fhp-cfr-d", "fhp", "fhp-faithful", "fhp-paper", "leduc", "kuhn"]
 
 
 def test_every_shipped_model_is_listed_with_its_figures_and_its_card() -> None:

@@ -23,8 +23,9 @@ def test_a_model_is_as_exploitable_as_its_card_says(name: str) -> None:
     assert exploitability(policy).nash_conv == pytest.approx(last["evaluation"]["nash_conv"], abs=0.05)
 
 
-def test_the_fhp_model_plays_sensibly() -> None:
-    policy, _ = RunFolder.open(MODELS / "fhp").load_policy("average", pytest.fail)
+@pytest.mark.parametrize("name", ["fhp", "fhp-cfr-d"])
+def test_a_model_of_flop_holdem_plays_sensibly(name: str) -> None:
+    policy, _ = RunFolder.open(MODELS / name).load_policy("average", pytest.fail)
     aces = query(policy, "As Ah").probabilities
     trash = query(policy, "7s 2h").probabilities
     assert aces["raise"] > 0.5

@@ -63,7 +63,7 @@ REFUSALS = [
         for command, rest in (("resume", ""), ("exploitability", " --json"), ("strategy", " K"), ("play", ""))
     ),
     ("export {none} --out {out}", "'{none}' does not hold a run"),
-    ("exploitability nobody", "Shipped agents are fhp, fhp-faithful,"),
+    ("exploitability nobody", "Shipped agents are fhp, fhp-cfr-d, fhp-faithful,"),
     ("train kuhn --out {file}", "cannot be written"),
     ("solve kuhn --out {file}/run", "cannot be written"),
     ("train kuhn --out {run}", "'{run}' already holds a run: go on with 'deepcfr resume {run}'"),
