@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,6 +105,13 @@ def json_bytes(value: dict[str, Any]) -> bytes:
 def signed_json(value: dict[str, Any]) -> bytes:
     """A JSON object as `json_bytes` gives it, with its `checksum`."""
     return json_bytes(value | {"checksum": self_checksum(value)})
+
+
+def csv_text(rows: Iterable[Sequence[object]]) -> str:
+    """Rows as CSV."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(rows)
+    return file.getvalue()
 
 
 def cache_folder() -> Path | None:

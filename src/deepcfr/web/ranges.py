@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -16,6 +13,7 @@ import numpy.typing as npt
 
 from deepcfr.boards.kernels import ABSENT, TREMBLE, pair_weights
 from deepcfr.core.errors import ConfigError
+from deepcfr.core.files import csv_text
 from deepcfr.core.types import CardTuple, Doubles
 from deepcfr.game.betting import CALL, FOLD
 from deepcfr.game.cards import card_text, cards_text, hand_class
@@ -200,20 +198,13 @@ def by_name(names: list[str], numbers: Doubles) -> dict[str, float]:
     return dict(zip(names, numbers.tolist(), strict=True))
 
 
-def csv_of(rows: Iterable[Sequence[object]]) -> str:
-    """Rows as CSV."""
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(rows)
-    return file.getvalue()
-
-
 def range_csv(found: Range) -> str:
     """A range as CSV, one line for each hand."""
     more = [] if found.advantages is None else [f"advantage {name}" for name in found.keys]
     numbers = found.strategy if found.advantages is None else np.hstack([found.strategy, found.advantages])
     hands = zip(map(found.hand, range(len(found.holes))), found.labels, found.reach, found.weight, strict=True)
     rows = ([*hand, *row] for hand, row in zip(hands, numbers.tolist(), strict=True))
-    return csv_of([["hand", "cell", "reach", "weight", *found.keys, *more], *rows])
+    return csv_text([["hand", "cell", "reach", "weight", *found.keys, *more], *rows])
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
-from markupsafe import Markup
 from pydantic import BaseModel, Field, FiniteFloat
 
 from deepcfr.core.errors import CheckpointError, DeepCFRError
@@ -262,5 +261,5 @@ def _page(site: Site, named: Sequence[NamedRun]) -> HTMLResponse:
         notes=[run.note for run in named if run.note],
         others=others if len(shown) < LOOKS else [],
         feeds=json.dumps(feeds),
-        body=Markup(body(shown)),  # `body` has escaped its values
+        body=body(shown),
     )

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from deepcfr.config import DEFAULT_SEARCH, SearchConfig
 from deepcfr.core.errors import ConfigError, DeepCFRError, GameError
@@ -244,20 +243,6 @@ def shorten(text: str, length: int = 60) -> str:
 
 
 @cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals["static"] = static
-    environment.filters["amount"] = amount_text
-    return environment
-
-
-@cache
 def static(name: str) -> str:
     """The address of a static file; it changes with the content, so browsers may cache the file."""
     path = next(folder / name for folder in STATIC if (folder / name).is_file())
@@ -267,7 +252,9 @@ def static(name: str) -> str:
 
 def render(template: str, status: int = 200, **values: Any) -> HTMLResponse:
     """A page of `templates` filled with `values`."""
-    return HTMLResponse(_environment().get_template(template).render(status=status, **values), status)
+    environment = run_page.templates(HERE / "templates")
+    environment.globals["static"], environment.filters["amount"] = static, amount_text
+    return HTMLResponse(environment.get_template(template).render(status=status, **values), status)
 
 
 def cards(site: Site) -> list[AgentFacts]:

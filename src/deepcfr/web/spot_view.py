@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcfr.boards.kernels import ABSENT, TREMBLE, pair_weights
+from deepcfr.core.files import csv_text
 from deepcfr.core.types import Doubles
 from deepcfr.game.cards import all_hands
 from deepcfr.search.spot import parse_board
@@ -18,7 +19,7 @@ from deepcfr.search.spot_ranges import HOLDEM, hand_rows, parse_range
 from deepcfr.search.spot_solution import ANY, BETWEEN
 from deepcfr.web.browse import detail, difference, grid, reach_grid, value_difference
 from deepcfr.web.play_view import action_kinds, card_face
-from deepcfr.web.ranges import HandTable, by_name, csv_of
+from deepcfr.web.ranges import HandTable, by_name
 from deepcfr.web.schema import Seat, SpotDecision, SpotFacts
 from deepcfr.web.site import RequestError, shorten
 
@@ -275,4 +276,4 @@ def decision_csv(spot: SpotFacts, line: str) -> str:
     worths = zip(*(["" if np.isnan(x) else x for x in values.tolist()] for values in columns.values()), strict=True)
     hands = zip(_names(table), table.labels, table.reach, table.weight, strict=True)
     rows = ([*hand, *shares, *more] for hand, shares, more in zip(hands, table.strategy.tolist(), worths, strict=True))
-    return csv_of([["hand", "kind", "reach", "weight", *table.names, *columns], *rows])
+    return csv_text([["hand", "kind", "reach", "weight", *table.names, *columns], *rows])
