@@ -30,13 +30,11 @@ from deepcfr.config import (
 from deepcfr.core.errors import ConfigError, GameError, NoPolicy
 from deepcfr.core.types import Doubles
 from deepcfr.defaults import SPOT_EXPLOITABILITY, SPOT_ITERATIONS, SPOT_SIZES, default_config
-from deepcfr.game.cards import cards_text
+from deepcfr.game.cards import cards_text, free_holes
 from deepcfr.game.presets import build_game, load_source
-from deepcfr.measure.exploitability import Exploitability
-from deepcfr.measure.exploitability import exploitability as exact
+from deepcfr.measure.exploitability import Exploitability, exploitability as exact
 from deepcfr.measure.match import Match
 from deepcfr.measure.match.tournament import TournamentTerms
-from deepcfr.play.hand import free_holes
 from deepcfr.policy.base import Policy
 from deepcfr.policy.query import hand_strategy, poker_state, query, reach_after, read_board
 from deepcfr.run.build import build_solver, make_game

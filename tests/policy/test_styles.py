@@ -8,8 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from board_play import OnlyRows, all_infosets
 from deepcfr.buckets.buckets import lossless

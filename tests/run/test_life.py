@@ -25,8 +25,7 @@ from deepcfr.config import EvaluationConfig, RunConfig, config_to_toml, signed_t
 from deepcfr.core.errors import CheckpointError, ConfigError, TrainingError
 from deepcfr.defaults import default_config
 from deepcfr.measure.exploitability import exploitability
-from deepcfr.run import folder
-from deepcfr.run import train as deepcfr_train
+from deepcfr.run import folder, train as deepcfr_train
 from deepcfr.run.folder import RunFolder, export
 from deepcfr.run.metrics import read_metrics
 from deepcfr.run.record import trained_here

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bet_size_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions
 from deepcfr.buckets.buckets import lossless

@@ -43,7 +43,12 @@ class Poker(ABC):
     def __init__(
         self, rules: PokerRules, suits: Suits = "canonical", device: str = "cpu", source: BetSizeRules | None = None
     ) -> None:
-        _require_supported(rules)
+        groups = 1 + sum(cards > 0 for cards in rules.board_cards)
+        problems = [problem] if (problem := hand_problem(rules)) else []
+        if groups > MAX_GROUPS:
+            problems.append(f"{rules.name} deals cards {groups} times, and at most {MAX_GROUPS} times are supported.")
+        if problems:
+            raise GameError(problems)
         self.rules, self.source = rules, source or rules
         self.suits: Suits = suits
         self.device = device
@@ -142,21 +147,18 @@ class PokerGame(Poker):
         # float32 [decisions], pot in units
         chips = self.tree.chips[: self.tree.num_decisions].sum(1)
         self.pot = torch.from_numpy(chips / rules.unit_chips).float().to(device)
-        self.encoding = self._encoding()
-        self.deals_before = self._deals_before()
-        self._child = torch.from_numpy(self.tree.child).to(device)
-        self._payoff = torch.from_numpy(payoff_table(rules, self.tree)).float().to(device)
-
-    def _encoding(self) -> Encoding:
         decisions = self.tree.num_decisions
         features = torch.from_numpy(bet_features(self.rules, self.tree))
-        return Encoding(
+        self.encoding = Encoding(
             node_features=features.to(self.device),
             legal=self.legal[:decisions],
             card_groups=self.card_groups,
             num_ranks=self.rules.num_ranks,
             num_suits=self.rules.num_suits,
         )
+        self.deals_before = self._deals_before()
+        self._child = torch.from_numpy(self.tree.child).to(device)
+        self._payoff = torch.from_numpy(payoff_table(rules, self.tree)).float().to(device)
 
     def _deals_before(self) -> torch.Tensor:
         parents = np.maximum(self.tree.parent, 0)
@@ -204,15 +206,6 @@ def poker_game(game: Game, needs: str = _NEEDS) -> PokerGame:
     if isinstance(game, Poker):
         raise too_large(game.name)
     raise GameError(f"{needs}, but '{game.name}' is not one.")
-
-
-def _require_supported(rules: PokerRules) -> None:
-    groups = 1 + sum(cards > 0 for cards in rules.board_cards)
-    problems = [problem] if (problem := hand_problem(rules)) else []
-    if groups > MAX_GROUPS:
-        problems.append(f"{rules.name} deals cards {groups} times, and at most {MAX_GROUPS} times are supported.")
-    if problems:
-        raise GameError(problems)
 
 
 def payoff_table(rules: PokerRules, tree: PublicTree) -> npt.NDArray[np.float64]:

@@ -84,7 +84,7 @@ def body(runs: Sequence[RunData]) -> Markup:
 
 
 def _figures(run: RunData) -> dict[str, str]:
-    """What a run has come to, as texts."""
+    """The figures of a run so far, as texts."""
     last = run.lines[-1] if run.lines else {}
     measured = [(value, line["iteration"]) for line in run.lines if (value := nash_conv(line)) is not None]
     nodes = number(last, "total_nodes_touched")

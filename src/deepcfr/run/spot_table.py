@@ -67,8 +67,7 @@ class SpotTable:
     def chances(self) -> Doubles:
         """The share of each spot in all deals, [R]."""
         parts = np.array([spot.weight * spot.matchups for spot in self.spots])
-        shares: Doubles = parts / (self.deals or parts.sum())
-        return shares
+        return parts / (self.deals or parts.sum())
 
     def of(self, rows: Sequence[int]) -> SpotTable:
         """The part with the spots in some rows."""

@@ -16,11 +16,10 @@ from deepcfr.core.errors import ConfigError
 from deepcfr.core.files import csv_text
 from deepcfr.core.types import CardTuple, Doubles
 from deepcfr.game.betting import CALL, FOLD
-from deepcfr.game.cards import card_text, cards_text, hand_class
+from deepcfr.game.cards import card_text, cards_text, free_holes, hand_class
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.public_state import PublicState
 from deepcfr.game.rules import PokerRules
-from deepcfr.play.hand import free_holes
 from deepcfr.policy.base import Policy
 from deepcfr.policy.query import hand_strategy, reach_after, read_board, read_line, round_name
 from deepcfr.search.spot import NAMES
@@ -50,8 +49,11 @@ class HandTable:
 
     @cached_property
     def labels(self) -> list[str]:
-        """The kind of each hand."""
-        return [cell_label(self.rules, hole) for hole in self.holes]
+        """The kind of each hand: its class for two cards, its rank for one."""
+        rules = self.rules
+        if rules.hole_cards == 2:
+            return [hand_class(rules, hole) for hole in self.holes]
+        return [rules.rank_symbols[int(hole[0]) // rules.num_suits] for hole in self.holes]
 
     def hand(self, index: int) -> str:
         """A hand as text, the higher card first."""
@@ -62,8 +64,7 @@ class HandTable:
         weight = self.weight[members]
         if weight.sum() <= 0:
             weight = np.ones(len(members))
-        mean: Doubles = weight @ self.strategy[members] / weight.sum()
-        return mean
+        return weight @ self.strategy[members] / weight.sum()
 
     @cached_property
     def whole(self) -> Doubles:
@@ -127,13 +128,6 @@ def range_at(policy: Policy, position: Position, newest: Advantages | None = Non
     return Range(game.rules, names, holes, own, weight, strategy, position, reached, advantages, meaning)
 
 
-def cell_label(rules: PokerRules, hole: npt.NDArray[np.uint8]) -> str:
-    """The kind of a hand: its class for two cards, its rank for one."""
-    if rules.hole_cards == 2:
-        return hand_class(rules, hole)
-    return rules.rank_symbols[int(hole[0]) // rules.num_suits]
-
-
 def grid_labels(rules: PokerRules) -> list[list[str]]:
     """The kinds of hands in the usual grid: pairs on the diagonal, suited above it; one row for one card."""
     ranks = rules.rank_symbols[::-1]
@@ -176,20 +170,17 @@ def range_facts(agent: str, found: Range) -> dict[str, Any]:
             }
             for cell in found.cells
         ],
-        "hands": [hand_facts(found, index) for index in range(len(found.holes))],
-    }
-
-
-def hand_facts(found: Range, index: int) -> dict[str, Any]:
-    """One hand of a range as JSON values."""
-    advantages = found.advantages
-    return {
-        "hand": found.hand(index),
-        "cell": found.labels[index],
-        "reach": float(found.reach[index]),
-        "weight": float(found.weight[index]),
-        "probabilities": by_name(found.keys, found.strategy[index]),
-        "advantages": None if advantages is None else by_name(found.keys, advantages[index]),
+        "hands": [
+            {
+                "hand": found.hand(index),
+                "cell": label,
+                "reach": float(found.reach[index]),
+                "weight": float(found.weight[index]),
+                "probabilities": by_name(names, found.strategy[index]),
+                "advantages": None if found.advantages is None else by_name(names, found.advantages[index]),
+            }
+            for index, label in enumerate(found.labels)
+        ],
     }
 
 
@@ -278,11 +269,6 @@ class Position:
         words = self.state.name(action)
         if action in (FOLD, CALL) or self.state.size(action):
             return words
-        total = self.chips_in_round(action)
-        return f"{words} {total:g}" if words == "bet" else f"{words} to {total:g}"
-
-    def chips_in_round(self, action: int) -> float:
-        """The actor's total of this round after `action`, in units."""
         tree, start = self.game.tree, self.node
         while tree.parent[start] >= 0 and tree.round[tree.parent[start]] == self.round:
             start = int(tree.parent[start])
@@ -290,7 +276,8 @@ class Position:
         # players count blinds as bets, but not antes
         before = 0 if tree.parent[start] < 0 and small != big else int(tree.chips[start].max())
         after = int(tree.chips[int(tree.child[self.node, action]), self.state.actor])
-        return (after - before) / self.game.rules.unit_chips
+        total = (after - before) / self.game.rules.unit_chips
+        return f"{words} {total:g}" if words == "bet" else f"{words} to {total:g}"
 
 
 def seat_name(rules: PokerRules, player: int) -> str:

@@ -248,8 +248,7 @@ def _names(table: HandTable) -> list[str]:
 def _more(table: HandTable, columns: Mapping[str, Doubles], other: HandTable, others: Mapping[str, Doubles]) -> Doubles:
     """The EV of each hand of a table less its EV in another one, [H]."""
     there = dict(zip(_names(other), others["EV"].tolist(), strict=True))
-    more: Doubles = columns["EV"] - np.array([there.get(name, np.nan) for name in _names(table)])
-    return more
+    return columns["EV"] - np.array([there.get(name, np.nan) for name in _names(table)])
 
 
 def _range_row(player: Seat, here: SpotDecision, there: SpotDecision | None) -> dict[str, Any]:
