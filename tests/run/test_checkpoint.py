@@ -24,7 +24,7 @@ from deepcfr.policy.query import query
 from deepcfr.run import checkpoint as checkpoints
 from deepcfr.run.folder import RunFolder, export
 from deepcfr.solve.deep_cfr import DeepCFR
-from small_runs import Crash, crash, small_config, with_sections
+from small_runs import Crash, crash, flip, small_config, with_sections
 
 CONFIG = small_config(iterations=9, memory={"capacity": 40})  # full after two
 MEMORIES = ("advantage-0", "advantage-1", "strategy")
@@ -185,12 +185,6 @@ def test_checkpoints_have_the_order_of_their_iterations(saved: Saved) -> None:
 
 
 # Damage
-
-
-def flip(path: Path, position: int, bit: int = 0) -> None:
-    data = bytearray(path.read_bytes())
-    data[position] ^= 1 << bit
-    path.write_bytes(data)
 
 
 DAMAGE: dict[str, Callable[[Path], None]] = {
