@@ -178,5 +178,5 @@ def kept_arrays(name: str, title: str, make: Callable[[], dict[str, torch.Tensor
         with replacing(path) as temporary:
             save_file(arrays, temporary)
     except (CheckpointError, SafetensorError) as error:
-        _LOG.warning(f"{title} cannot be kept: {error}")
+        _LOG.warning(f"{title} cannot be kept in '{folder}': {error}")
     return arrays
