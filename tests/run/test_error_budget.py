@@ -380,7 +380,7 @@ def test_settings_that_cannot_be_are_refused(monkeypatch: pytest.MonkeyPatch) ->
     skipped = BudgetSettings(skip=frozenset({"average"}))
     assert refused(skipped) == "Deviations of the policy 'average' cannot be valued when it is skipped."
     monkeypatch.setattr(module, "usable_memory", lambda: 1_000)
-    assert "GB, but only 0.0 GB are available: skip tabular and architecture." in refused(BudgetSettings())
+    assert "GB, and there are 0.0 GB: skip tabular and architecture." in refused(BudgetSettings())
 
 
 def test_a_missing_policy_is_named() -> None:
