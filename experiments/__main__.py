@@ -129,7 +129,7 @@ def read(arguments: list[str]) -> Reproduce | Report | Bench:
     choices: list[Any] = [
         Annotated[kind, subcommand(kind.__name__.lower(), description=inspect.getdoc(kind) or "")] for kind in kinds
     ]
-    found: Reproduce | Report | Bench = tyro.cli(
+    return tyro.cli(
         reduce(or_, choices),
         args=["--help" if word == LONG else word for word in arguments],
         prog="python -m experiments",
@@ -137,7 +137,6 @@ def read(arguments: list[str]) -> Reproduce | Report | Bench:
         config=MARKERS,
         registry=rules_of_help(type(None), None, RunConfig()),
     )
-    return found
 
 
 if __name__ == "__main__":

@@ -128,8 +128,7 @@ def _places(solver: DeepCFR, examples: Examples) -> Iterator[_Place]:
 
 
 def _of_infosets(infosets: Infosets, network: SplitNetwork) -> torch.Tensor:
-    outputs: torch.Tensor = network(infosets)
-    return outputs
+    return network(infosets)
 
 
 def _of_hands(cards: torch.Tensor, nodes: torch.Tensor, network: SplitNetwork) -> torch.Tensor:

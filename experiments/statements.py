@@ -64,8 +64,7 @@ def write_statements(docs: Path) -> Path:
 
 def papers() -> list[dict[str, Any]]:
     """The papers of the list, each with its statements."""
-    found: list[dict[str, Any]] = tomllib.loads(LIST.read_text(encoding="utf-8"))["paper"]
-    return found
+    return tomllib.loads(LIST.read_text(encoding="utf-8"))["paper"]
 
 
 def recorded_statements() -> dict[str, Judged]:

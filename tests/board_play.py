@@ -13,15 +13,17 @@ import torch
 
 from deepcfr.boards.boards import Boards
 from deepcfr.boards.public_chance import RoundPart
+from deepcfr.buckets.buckets import lossless
 from deepcfr.core.types import TERMINAL, HandSamples, Infosets
 from deepcfr.game.cards import pack_cards
 from deepcfr.game.poker import PokerGame, Suits
 from deepcfr.game.rules import PRESETS, PokerRules
 from deepcfr.policy.base import Policy
-from deepcfr.policy.tables import RangePolicy
+from deepcfr.policy.tables import AbstractPolicy, RangePolicy
+from deepcfr.sample.traversal_tree import table_layout
 from deepcfr.solve.vector_cfr import VectorCFR
 from experiments.theorem1.tables import TablePolicy, canonical_hands
-from tables import tabular
+from tables import finished, tabular
 
 Floats = npt.NDArray[np.float64]
 
@@ -51,6 +53,13 @@ def random_policy(game: PokerGame | PokerRules, seed: int, suits: Suits = "canon
     return TablePolicy(game, tables)
 
 
+def random_table(game: PokerGame, seed: int) -> AbstractPolicy:
+    """A table with rows of every kind: mixed, pure, and without any positive entry, so that some actions have no reach."""
+    abstraction = lossless(game.rules)
+    size = table_layout(game.tree, abstraction.counts).size
+    return AbstractPolicy(game, abstraction, np.random.default_rng(seed).normal(size=size))
+
+
 def all_infosets(game: PokerGame) -> Infosets:
     """Every infoset of a game, once."""
     nodes, cards = [], []
@@ -63,9 +72,7 @@ def all_infosets(game: PokerGame) -> Infosets:
 
 def solved(rules: PokerRules, iterations: int) -> RangePolicy:
     """The average strategy of CFR+, in tables of the solver's boards."""
-    solver = VectorCFR(PokerGame(rules), tabular("cfr+", iterations))
-    for _ in solver.iterations():
-        pass
+    solver = finished(VectorCFR(PokerGame(rules), tabular("cfr+", iterations)))
     return solver.average_policy()
 
 

@@ -10,6 +10,8 @@ import torch
 from deepcfr.config import NetworkConfig
 from deepcfr.core.rng import generator, key
 from deepcfr.core.types import Infosets, Samples
+from deepcfr.game.base import infosets_at
+from deepcfr.game.poker import PokerGame
 from deepcfr.game.presets import load_game
 from deepcfr.network.memory import Memory
 from deepcfr.network.networks import SplitNetwork, build_network
@@ -20,6 +22,13 @@ NEWEST = 10  # the iteration at which all memories here are fitted
 NODES = torch.arange(4).repeat_interleave(3)  # the 12 infosets
 CARDS = torch.arange(3, dtype=torch.uint8).repeat(4)[:, None]
 EVERY = Infosets(NODES, CARDS)
+
+
+def infosets_of(game: PokerGame, count: int = 200, seed: int = 0) -> Infosets:
+    """Infosets of random decision nodes with random deals, of all rounds."""
+    deals = game.deal(count, key(seed, "deals"))
+    node = torch.randint(game.tree.num_decisions, (count,), generator=generator(key(seed, "nodes")))
+    return infosets_at(game, node, torch.arange(count), deals)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,14 @@ from deepcfr.policy.base import Policy
 from deepcfr.policy.tables import TreePolicy, table_of
 
 
+def random_tree_policy(game: OpenSpielGame, seed: int = 0, pure: bool = False) -> TreePolicy:
+    """Random probabilities, or random pure actions, which leave infosets out of reach."""
+    table = np.random.default_rng(seed).random(game.explicit.legal.shape) * game.explicit.legal
+    if pure:
+        table = np.eye(table.shape[1])[table.argmax(1)]
+    return TreePolicy(game, table / table.sum(1, keepdims=True))
+
+
 def to_tabular_policy(policy: Policy) -> Any:
     """Convert any policy of an OpenSpiel game to an `open_spiel.python.policy.TabularPolicy`.
 

@@ -154,6 +154,13 @@ def resume(path: Path, observer: Recorder | None = None) -> Summary:
     return train(RunFolder.open(path), observer or Recorder())
 
 
+def flip(path: Path, position: int = -1, bit: int = 0) -> None:
+    """Change one bit of a file."""
+    data = bytearray(path.read_bytes())
+    data[position] ^= 1 << bit
+    path.write_bytes(data)
+
+
 def contents(path: Path) -> dict[str, bytes]:
     return {str(p.relative_to(path)): p.read_bytes() for p in sorted(path.rglob("*")) if p.is_file()}
 

@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from deepcfr.config import NamedSolver, RunConfig, RuntimeConfig
 from deepcfr.defaults import default_config
+from deepcfr.solve.base import Solver
+
+AnySolver = TypeVar("AnySolver", bound=Solver)
 
 
 def changed(config: RunConfig, **settings: Any) -> RunConfig:
@@ -48,3 +51,10 @@ def small_config(
     if config.sampling.kind != "public-chance":
         config = changed(config, sampling={"traversals": 200})
     return changed(config, **settings)
+
+
+def finished(solver: AnySolver) -> AnySolver:
+    """The solver, after all its iterations."""
+    for _ in solver.iterations():
+        pass
+    return solver

@@ -15,10 +15,11 @@ from command_line import deepcfr, problem
 from deepcfr.core.types import Infosets
 from deepcfr.game.bet_size_game import ImplicitPoker
 from deepcfr.game.bet_sizes import BetSizeRules
+from deepcfr.game.cards import free_holes
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.rules import PRESETS
 from deepcfr.play.costs import Costs, review_seats
-from deepcfr.play.hand import Hand, adjusted_result, decisions, free_holes, played
+from deepcfr.play.hand import Hand, adjusted_result, decisions, played
 from deepcfr.policy.base import Policy
 from deepcfr.policy.styles import scripted_policy
 

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from deepcfr.core.errors import DeepCFRError
 from deepcfr.game.acpc_definition import parse_game_definition

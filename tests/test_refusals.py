@@ -21,7 +21,7 @@ from deepcfr.game.presets import load_rules
 from deepcfr.game.rules import PRESETS
 from deepcfr.run import costs
 from definitions import format_game_definition
-from small_runs import TINY, contents
+from small_runs import TINY, contents, flip
 
 BOARDS = "--sampling.kind public-chance"
 # A command line, with names of runs and files in braces, and a part of the sentence.
@@ -314,12 +314,6 @@ def test_a_damaged_run_folder_is_named_and_nothing_is_lost(
         assert sentence in problem(deepcfr(*command))
     assert contents(run) == before
     assert not (tmp_path / "target").exists()
-
-
-def flip(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[-1] ^= 1
-    path.write_bytes(data)
 
 
 def other_rules(path: Path) -> None:

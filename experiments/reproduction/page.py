@@ -27,8 +27,7 @@ from experiments.reproduction.results import (
 from experiments.reproduction.verdicts import judge_statement
 from experiments.studies import LEAST_SEEDS, STUDIES, Budget, Published, StudyName, shared_config
 from experiments.theorem1.page import read_theorem, theorem_page
-from experiments.theorem1.runs import GAMES
-from experiments.theorem1.runs import NAME as THEOREM
+from experiments.theorem1.runs import GAMES, NAME as THEOREM
 
 PAGE, FHP_PAGE = "reproduction.md", "reproduction-fhp.md"
 THEOREM_PAGE, FAMILY_PAGE = "reproduction-theorem1.md", "reproduction-family.md"

@@ -10,87 +10,57 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from deepcfr.api import (
-        Agent,
-        Ranges,
-        Training,
-        environment,
-        exploitability,
-        load,
-        load_spot,
-        match,
-        solve_spot,
-        solve_spots,
-        train,
+        Agent as Agent,
+        Ranges as Ranges,
+        Training as Training,
+        environment as environment,
+        exploitability as exploitability,
+        load as load,
+        load_spot as load_spot,
+        match as match,
+        solve_spot as solve_spot,
+        solve_spots as solve_spots,
+        train as train,
     )
-    from deepcfr.config import RunConfig, load_config
-    from deepcfr.core.errors import CheckpointError, ConfigError, DeepCFRError, GameError, TrainingError
-    from deepcfr.game.base import Game, check_game
-    from deepcfr.game.poker import PokerGame
-    from deepcfr.game.presets import load_game, load_rules
-    from deepcfr.game.rules import PokerRules
-    from deepcfr.measure.exploitability import Exploitability
-    from deepcfr.policy.base import Policy
-    from deepcfr.solve.deep_cfr import DeepCFR
+    from deepcfr.config import (
+        RunConfig as RunConfig,
+        load_config as load_config,
+    )
+    from deepcfr.core.errors import (
+        CheckpointError as CheckpointError,
+        ConfigError as ConfigError,
+        DeepCFRError as DeepCFRError,
+        GameError as GameError,
+        TrainingError as TrainingError,
+    )
+    from deepcfr.game.base import (
+        Game as Game,
+        check_game as check_game,
+    )
+    from deepcfr.game.poker import PokerGame as PokerGame
+    from deepcfr.game.presets import (
+        load_game as load_game,
+        load_rules as load_rules,
+    )
+    from deepcfr.game.rules import PokerRules as PokerRules
+    from deepcfr.measure.exploitability import Exploitability as Exploitability
+    from deepcfr.policy.base import Policy as Policy
+    from deepcfr.solve.deep_cfr import DeepCFR as DeepCFR
 
-_HOME = {
-    "Agent": "api",
-    "Ranges": "api",
-    "Training": "api",
-    "environment": "api",
-    "exploitability": "api",
-    "load": "api",
-    "load_spot": "api",
-    "match": "api",
-    "solve_spot": "api",
-    "solve_spots": "api",
-    "train": "api",
-    "RunConfig": "config",
-    "load_config": "config",
-    "CheckpointError": "core.errors",
-    "ConfigError": "core.errors",
-    "DeepCFRError": "core.errors",
-    "GameError": "core.errors",
-    "TrainingError": "core.errors",
-    "Exploitability": "measure.exploitability",
-    "Game": "game.base",
-    "check_game": "game.base",
-    "PokerGame": "game.poker",
-    "load_game": "game.presets",
-    "load_rules": "game.presets",
-    "PokerRules": "game.rules",
-    "Policy": "policy.base",
-    "DeepCFR": "solve.deep_cfr",
+_NAMES = {
+    "api": "Agent Ranges Training environment exploitability load load_spot match solve_spot solve_spots train",
+    "config": "RunConfig load_config",
+    "core.errors": "CheckpointError ConfigError DeepCFRError GameError TrainingError",
+    "game.base": "Game check_game",
+    "game.poker": "PokerGame",
+    "game.presets": "load_game load_rules",
+    "game.rules": "PokerRules",
+    "measure.exploitability": "Exploitability",
+    "policy.base": "Policy",
+    "solve.deep_cfr": "DeepCFR",
 }
-
-__all__ = [
-    "Agent",
-    "CheckpointError",
-    "ConfigError",
-    "DeepCFR",
-    "DeepCFRError",
-    "Exploitability",
-    "Game",
-    "GameError",
-    "PokerGame",
-    "PokerRules",
-    "Policy",
-    "Ranges",
-    "RunConfig",
-    "Training",
-    "TrainingError",
-    "check_game",
-    "environment",
-    "exploitability",
-    "load",
-    "load_config",
-    "load_game",
-    "load_rules",
-    "load_spot",
-    "match",
-    "solve_spot",
-    "solve_spots",
-    "train",
-]
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
+__all__ = sorted(_HOME)
 __version__ = "0.3.0"
 
 
@@ -101,4 +71,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

@@ -30,7 +30,7 @@ from deepcfr.config import (
 from deepcfr.core.errors import ConfigError, GameError, NoPolicy
 from deepcfr.core.types import Doubles
 from deepcfr.defaults import SPOT_EXPLOITABILITY, SPOT_ITERATIONS, SPOT_SIZES, default_config
-from deepcfr.game.cards import cards_text, read_board
+from deepcfr.game.cards import cards_text, free_holes, read_board
 from deepcfr.game.presets import build_game, load_source
 from deepcfr.search.spot import Spot
 from deepcfr.search.spot_file import read_solution
@@ -114,7 +114,6 @@ class Agent:
 
         The arguments are as in `act`. Raises ConfigError as it does, and GameError for more than two hole cards.
         """
-        from deepcfr.play.hand import free_holes
         from deepcfr.policy.query import hand_strategy, poker_state, reach_after
 
         rules = poker_state(self.policy).rules

@@ -20,7 +20,7 @@ from deepcfr.policy.tables import AbstractPolicy
 from deepcfr.run.build import build_solver
 from deepcfr.sample.traversal_tree import table_layout
 from deepcfr.solve.mccfr import MCCFR
-from tables import tabular
+from tables import finished, tabular
 
 HULH = PRESETS["hulh"]
 SMALL = replace(HULH, name="small", num_ranks=6, num_suits=3, rank_symbols="", suit_symbols="")
@@ -159,9 +159,7 @@ def test_other_games_and_cards_are_refused() -> None:
 def test_listed_games_are_solved_with_texture_buckets_too() -> None:
     game = load_game("fhp-mini")
     settings = tabular("mccfr", 20, abstraction=t.TEXTURE, traversals=300)
-    solver = build_solver(game, settings)
-    for _ in solver.iterations():
-        pass
+    solver = finished(build_solver(game, settings))
     policy = solver.average_policy()
     assert isinstance(policy, AbstractPolicy)
     assert isinstance(solver, MCCFR)

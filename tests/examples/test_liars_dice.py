@@ -23,7 +23,7 @@ from deepcfr.policy.mixture import MixturePolicy, ensemble
 from deepcfr.solve.sequence_form import TreeCFR
 from liars_dice import LiarsDice, LiarsDiceCFR, LiarsDiceTable, match_weights, table_of
 from openspiel_policies import on_histories
-from tables import tabular
+from tables import finished, tabular
 
 LARGE = "liars_dice(numdice=2,dice_sides=4)"
 SMALL = ("liars_dice(dice_sides=4)", "liars_dice(numdice=2,dice_sides=2)")
@@ -167,10 +167,7 @@ def test_openspiels_states_are_answered_and_those_of_other_games_refused() -> No
 
 def solved(algorithm: str, iterations: int, made: type[LiarsDiceCFR] | type[TreeCFR] = LiarsDiceCFR) -> LiarsDiceCFR:
     game = LiarsDice(SMALL[0]) if made is LiarsDiceCFR else load_openspiel_game(SMALL[0])
-    solver = made(game, tabular(algorithm, iterations))  # type: ignore[arg-type]
-    for _ in solver.iterations():
-        pass
-    return solver  # type: ignore[return-value]
+    return finished(made(game, tabular(algorithm, iterations)))  # type: ignore[arg-type, return-value]
 
 
 @pytest.mark.parametrize("algorithm", ["cfr+", "dcfr", "pcfr+"])

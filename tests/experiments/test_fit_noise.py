@@ -20,6 +20,7 @@ from deepcfr.policy.network import regret_matching
 from deepcfr.solve.deep_cfr import DeepCFR
 from experiments.fit_noise import FitNoise, fit_noise
 from small_runs import small_config
+from tables import finished
 
 EXTERNAL = SamplingConfig(traversals=60)
 PANEL = SamplingConfig(kind="public-chance", boards=6, panel=True, samples=10)
@@ -33,10 +34,7 @@ def trained(sampling: Any, **advantage: Any) -> DeepCFR:
         sampling=sampling,
         advantage={"steps": 12, "refit": "fine-tune", **advantage},
     )
-    solver = DeepCFR(load_game("leduc", config.network.suits), config)
-    for _ in solver.iterations():
-        pass
-    return solver
+    return finished(DeepCFR(load_game("leduc", config.network.suits), config))
 
 
 def refits(solver: DeepCFR, player: int, count: int) -> list[SplitNetwork]:

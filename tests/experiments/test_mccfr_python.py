@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import numpy as np
 import pytest
 
@@ -12,14 +10,14 @@ from deepcfr.game.poker import PokerGame
 from deepcfr.game.presets import load_game
 from deepcfr.solve.mccfr import MCCFR
 from experiments.bench.plain_mccfr import PlainMCCFR
-from tables import tabular
+from tables import finished, tabular
 
 
 @pytest.mark.parametrize("game", [load_game("leduc"), load_openspiel_game("kuhn_poker")], ids=lambda game: game.name)
 def test_plain_python_and_the_compiled_solver_find_the_same_regrets(game: PokerGame | OpenSpielGame) -> None:
     config = tabular("mccfr", 4, seed=3, traversals=200, precision="float64")
     compiled, plain = MCCFR(game, config), PlainMCCFR(MCCFR(game, config))
-    deque(compiled.iterations(), maxlen=0)
+    finished(compiled)
     touched = sum(record.nodes_touched for record in plain.iterations())
     assert touched == compiled.nodes_touched
     for name, rows in (("regret", plain.regrets), ("average", plain.averages)):

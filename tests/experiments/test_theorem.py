@@ -24,6 +24,7 @@ from experiments.theorem1.runs import (
     snapshot,
 )
 from experiments.theorem1.tables import canonical_hands
+from tables import finished
 
 KUHN = PokerGame(load_rules("kuhn"))
 FACTS = Constants.of(KUHN.rules)
@@ -72,8 +73,7 @@ def test_the_regret_of_one_policy_is_what_its_best_response_gains() -> None:
 def test_the_excess_loss_is_the_loss_less_the_least_loss() -> None:
     config = arm_config("kuhn", "deep-cfr", 0)
     assert isinstance(config, RunConfig)
-    solver = DeepCFR(KUHN, replace(config, iterations=2))
-    list(solver.iterations())
+    solver = finished(DeepCFR(KUHN, replace(config, iterations=2)))
     for player, excess in enumerate(excess_losses(solver)):
         memory = solver.memories.advantages[player]  # type: ignore[union-attr]
         samples = memory[slice(None)]

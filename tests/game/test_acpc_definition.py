@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from deepcfr.core.errors import GameError
 from deepcfr.game.acpc_definition import parse_game_definition

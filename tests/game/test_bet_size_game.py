@@ -23,6 +23,7 @@ from deepcfr.measure.exploitability import exploitability
 from deepcfr.measure.match.tournament import BET_SIZE_DEALS, TournamentTerms
 from deepcfr.policy.base import Policy, UniformPolicy
 from deepcfr.solve.deep_cfr import DeepCFR
+from tables import finished
 
 
 def positions_of(game: ExplicitPoker) -> np.ndarray:
@@ -93,9 +94,7 @@ def test_deep_cfr_learns_and_its_exact_value_is_that_of_all_deals() -> None:
         "game": "two", "iterations": 3, "sampling": {"traversals": 200}, "advantage": fit | {"steps": 40},
         "network": {"kind": "mlp", "width": 32, "layers": 2}, "average": fit | {"steps": 100}, "runtime": {"threads": 1},
     }  # fmt: skip
-    solver = DeepCFR(ExplicitPoker(TWO_ROUNDS), config_from_table(table))
-    for _ in solver.iterations():
-        pass
+    solver = finished(DeepCFR(ExplicitPoker(TWO_ROUNDS), config_from_table(table)))
     solver.fit_average()
     policy = solver.average_policy()
     found = exploitability(policy).nash_conv

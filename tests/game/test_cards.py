@@ -5,8 +5,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from deepcfr.core.errors import ConfigError
 from deepcfr.game.cards import all_hands, card_text, cards_text, hand_class, parse_card, split_cards

@@ -3,8 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from deepcfr.core.errors import GameError
 from deepcfr.core.types import TERMINAL

@@ -4,8 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from deepcfr.core.types import NO_CARD
 from deepcfr.game.cards import BoardClasses, canonical_cards, extend_board, suit_permutations

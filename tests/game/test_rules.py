@@ -4,8 +4,7 @@ from dataclasses import FrozenInstanceError, asdict, replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from deepcfr.boards.boards import count_boards
 from deepcfr.buckets.buckets import round_classes

@@ -13,6 +13,7 @@ from deepcfr.core.errors import GameError
 from deepcfr.core.types import TERMINAL, Infosets
 from deepcfr.game.base import Deals, Game, check_game
 from deepcfr.solve.deep_cfr import DeepCFR
+from tables import finished
 
 EVERY = Infosets(torch.arange(3), torch.empty(3, 0, dtype=torch.uint8))
 EQUILIBRIUM = torch.tensor([[0.0, 0.0, 1.0], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
@@ -50,9 +51,7 @@ CONFIG = RunConfig(
 
 
 def test_deep_cfr_learns_to_bluff_and_to_call() -> None:
-    solver = DeepCFR(Bluff(), CONFIG)
-    for _ in solver.iterations():
-        pass
+    solver = finished(DeepCFR(Bluff(), CONFIG))
     solver.fit_average()
     strategy = solver.average_policy().probabilities(EVERY)
     assert best_responses(EQUILIBRIUM) == (0.5, -0.5)

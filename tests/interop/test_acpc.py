@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pokerkit import FixedLimitTexasHoldem, HandHistory
 
 from deepcfr.core.errors import GameError
@@ -32,7 +31,7 @@ from deepcfr.interop.acpc import (
     require_protocol,
     seen_cards,
 )
-from deepcfr.interop.hand_history import history_of
+from deepcfr.interop.write_history import history_of
 
 CARDS = [rank + suit for rank in RANK_SYMBOLS for suit in SUIT_SYMBOLS]
 MOVES = st.builds(Move, st.sampled_from("fcr")) | st.builds(Move, st.just("r"), st.integers(0, 9_999_999_999))

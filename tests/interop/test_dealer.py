@@ -364,7 +364,7 @@ def test_the_client_command_names_its_player() -> None:
         (("-", "-", "--hands", 0, "--game", "leduc"), "--hands must be at least 1, but is 0."),
         (("-", "-", "--hands", 1, "--seconds", 0, "--game", "leduc"), "--seconds must be more than 0, but is 0."),
         (("-", "-", "--hands", 1, "--seconds", 0.1, "--game", "kuhn"), "bot (1) did not connect within 0.1 s."),
-        (("a", "-", "--hands", 1, "--seed", -1, "--game", "kuhn"), "--seed must not be negative, but is -1."),
+        (("a", "-", "--hands", 1, "--seed", -1, "--game", "kuhn"), "--seed must be at least 0, but is -1."),
     ],
 )
 def test_refusals_of_the_dealer_command(arguments: tuple[object, ...], sentence: str, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from deepcfr.game.betting import FOLD, NOT_TERMINAL, first_state, legal_actions,
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.rules import PRESETS, PokerRules
 from deepcfr.interop.acpc import PlayedHand, ProtocolError, gains
-from deepcfr.interop.hand_history import format_history, history_of, load_histories, referee
+from deepcfr.interop.hand_history import load_histories
+from deepcfr.interop.write_history import format_history, history_of, referee
 from histories import parse_histories
 
 STANDARD = ("hulh", "hunl-pot")  # those that PHH has a variant for

@@ -16,7 +16,7 @@ from deepcfr import Agent, load
 from deepcfr.core.errors import ConfigError, GameError
 from deepcfr.core.types import Infosets
 from deepcfr.game.cards import cards_text
-from deepcfr.game.openspiel import OpenSpielGame, load_openspiel_game, same_game
+from deepcfr.game.openspiel import load_openspiel_game, same_game
 from deepcfr.game.poker import PokerGame, Suits
 from deepcfr.game.presets import load_game
 from deepcfr.game.rules import PRESETS
@@ -27,14 +27,9 @@ from deepcfr.policy.styles import scripted_policy
 from deepcfr.policy.tables import TreePolicy, table_of
 from leaning import Leaning
 from openspiel_poker import openspiel_infosets, openspiel_policy, small_fhp
-from openspiel_policies import from_poker, to_tabular_policy
+from openspiel_policies import from_poker, random_tree_policy, to_tabular_policy
 
 GAMES = ["kuhn_poker", "leduc_poker", "goofspiel(num_cards=4,imp_info=True,points_order=descending)"]
-
-
-def random_policy(game: OpenSpielGame, seed: int = 0) -> TreePolicy:
-    table = np.random.default_rng(seed).random(game.explicit.legal.shape) * game.explicit.legal
-    return TreePolicy(game, table / table.sum(1, keepdims=True))
 
 
 class SinglePrecision(Policy):
@@ -52,7 +47,7 @@ class SinglePrecision(Policy):
 @pytest.mark.parametrize("name", GAMES)
 def test_policies_go_to_openspiel_and_back(name: str) -> None:
     game = load_openspiel_game(name)
-    policy = random_policy(game)
+    policy = random_tree_policy(game)
     tabular, on_demand = to_tabular_policy(policy), to_openspiel(policy)
     assert tabular.action_probability_array.sum(1) == pytest.approx(np.ones(game.explicit.num_infosets))
     np.testing.assert_array_equal(from_openspiel(game, tabular).table, policy.table)
@@ -77,7 +72,7 @@ def test_policies_of_openspiel_come_in(make: Any) -> None:
 
 def test_bots_of_openspiel_come_in_and_go_back() -> None:
     game = load_openspiel_game("leduc_poker")
-    policy = random_policy(game)
+    policy = random_tree_policy(game)
     theirs = tuple(pyspiel.make_uniform_random_bot(player, 3) for player in (0, 1))
     ours = tuple(to_openspiel_bot(policy, player) for player in (0, 1))
     for bots, table in ((theirs, game.explicit.uniform()), (ours, policy.table)):
@@ -98,7 +93,7 @@ def test_bots_of_openspiel_come_in_and_go_back() -> None:
 def test_probabilities_are_in_the_columns_of_the_game(name: str) -> None:
     """Every legal action of OpenSpiel's number has in its column what the table says at its position."""
     game = load_openspiel_game(name)
-    policy, tree = random_policy(game), game.explicit
+    policy, tree = random_tree_policy(game), game.explicit
     nodes = torch.arange(tree.num_infosets)
     answer = policy.probabilities(Infosets(nodes, torch.empty(len(nodes), 0, dtype=torch.uint8)))
     assert not bool(answer[~game.encoding.legal].any())
@@ -129,7 +124,7 @@ def test_poker_policies_are_refused_by_other_games() -> None:
     with pytest.raises(GameError, match="'kuhn_poker' is not the same game as 'leduc'"):
         from_poker(load_openspiel_game("kuhn_poker"), leduc)
     with pytest.raises(GameError, match="Only policies of poker games"):
-        from_poker(load_openspiel_game("kuhn_poker"), random_policy(load_openspiel_game("kuhn_poker")))
+        from_poker(load_openspiel_game("kuhn_poker"), random_tree_policy(load_openspiel_game("kuhn_poker")))
     for take in (table_of, to_tabular_policy, tree_exploitability):
         with pytest.raises(GameError, match=r"'kuhn' (is not one|cannot be listed)"):
             take(kuhn)  # type: ignore[operator]
@@ -146,7 +141,7 @@ def test_states_of_another_game_or_player_are_refused() -> None:
     for card in (0, 1):
         other.apply_action(card)
     with pytest.raises(GameError, match="'kuhn_poker' has no infoset of player 0 with the name '"):
-        to_openspiel(random_policy(load_openspiel_game("kuhn_poker"))).action_probabilities(other)
+        to_openspiel(random_tree_policy(load_openspiel_game("kuhn_poker"))).action_probabilities(other)
     for name in ("leduc", "fhp"):
         theirs = Agent(UniformPolicy(load_game(name))).to_openspiel()
         with pytest.raises(GameError, match="The state is one of kuhn_poker"):
@@ -188,11 +183,11 @@ def test_names_shared_by_players_cannot_be_tabulated() -> None:
     game = load_openspiel_game("kuhn_poker")
     object.__setattr__(game.explicit, "infoset_names", ("same",) * 12)
     with pytest.raises(GameError, match="have the same name"):
-        to_tabular_policy(random_policy(game))
+        to_tabular_policy(random_tree_policy(game))
 
 
 def test_openspiel_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = random_policy(load_openspiel_game("kuhn_poker"))
+    policy = random_tree_policy(load_openspiel_game("kuhn_poker"))
     monkeypatch.setitem(sys.modules, "pyspiel", None)
     with pytest.raises(ConfigError, match="OpenSpiel is not installed"):
         to_tabular_policy(policy)

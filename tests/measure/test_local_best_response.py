@@ -291,7 +291,7 @@ def test_the_command_prints_the_bound(run: Path) -> None:
     ("arguments", "sentence"),
     [
         (("--threads", 0), "--threads must be at least 1, but is 0."),
-        (("--seed", -1), "--seed must not be negative, but is -1."),
+        (("--seed", -1), "--seed must be at least 0, but is -1."),
         (("--boards", "all", "--lines", 4), "--lines is for sampled boards: give --boards a number with it."),
     ],
     ids=str,

@@ -13,26 +13,21 @@ from class_games import Bluff, RowPolicy
 from deepcfr.core.errors import ConfigError, GameError
 from deepcfr.core.types import Infosets
 from deepcfr.game.base import check_game
-from deepcfr.game.openspiel import OpenSpielGame, load_openspiel_game
+from deepcfr.game.openspiel import load_openspiel_game
 from deepcfr.game.poker import PokerGame, Suits
 from deepcfr.game.rules import PRESETS, PokerRules
 from deepcfr.interop.openspiel import openspiel_game
 from deepcfr.measure.exploitability import exploitability
 from deepcfr.measure.match import Match, exact_match, sampled_match
 from deepcfr.policy.base import Policy, UniformPolicy
-from deepcfr.policy.tables import RangePolicy, TreePolicy
+from deepcfr.policy.tables import RangePolicy
 from experiments.theorem1.tables import TablePolicy, canonical_hands
 from openspiel_poker import openspiel_infosets, openspiel_policy, small_fhp
-from openspiel_policies import to_tabular_policy
+from openspiel_policies import random_tree_policy, to_tabular_policy
 
 SMALL_FHP = small_fhp(3, (2, 2), (0, 2), num_suits=3)
 BY_NAME: dict[str, Any] = {"ids": lambda value: getattr(value, "name", None)}
 SEATED: tuple[tuple[Suits, Suits], ...] = (("canonical", "canonical"), ("raw", "canonical"), ("raw", "raw"))
-
-
-def random_tree_policy(game: OpenSpielGame, seed: int) -> TreePolicy:
-    table = np.random.default_rng(seed).random(game.explicit.legal.shape) * game.explicit.legal
-    return TreePolicy(game, table / table.sum(1, keepdims=True))
 
 
 def seats_by_openspiel(first: Policy, second: Policy) -> list[float]:

@@ -21,8 +21,7 @@ from deepcfr.game.poker import PokerGame
 from deepcfr.game.rules import PRESETS, PokerRules
 from deepcfr.measure.exploitability import exploitability
 from deepcfr.measure.intervals import NORMAL_95, student_t_95
-from deepcfr.measure.match import Match, boards_match, exact_match, sampled_match
-from deepcfr.measure.match import boards as boards_module
+from deepcfr.measure.match import Match, boards as boards_module, boards_match, exact_match, sampled_match
 from deepcfr.measure.match.boards import Runouts, half_interval
 from deepcfr.network.networks import build_network
 from deepcfr.policy.base import Policy, UniformPolicy

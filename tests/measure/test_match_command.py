@@ -87,7 +87,7 @@ def test_the_first_alone_meets_the_others(runs: dict[str, Path]) -> None:
         (("match", "scripted:call", "scripted:raise"), "none is among scripted:call, scripted:raise"),
         (("tournament", "LATE"), "A tournament needs at least 2 policies, but 1 were given"),
         (("match", "LATE", "LATE/nothing"), "does not hold a run"),
-        (("match", "LATE", "LATE", "--seed", -1), "The seed must not be negative"),
+        (("match", "LATE", "LATE", "--seed", -1), "The seed must be at least 0"),
         (("tournament", "LATE", "LATE", "--threads", 0), "threads must be at least 1"),
     ],
 )

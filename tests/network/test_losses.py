@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from deepcfr.network.fit import advantage_loss, masked_softmax, strategy_loss
 

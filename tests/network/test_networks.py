@@ -8,12 +8,12 @@ import torch
 from deepcfr.config import NetworkConfig
 from deepcfr.core.rng import generator, key
 from deepcfr.core.types import NO_CARD, Encoding, Infosets
-from deepcfr.game.base import infosets_at
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.presets import load_game
 from deepcfr.network.layers import Linear, PairedProducts
 from deepcfr.network.networks import MLP, PaperNetwork, SplitNetwork, build_network, count_parameters, picked_by_product
 from deepcfr.solve.self_play import Learner, copies
+from fit_data import infosets_of
 
 GAMES = {name: load_game(name) for name in ("kuhn", "leduc", "fhp", "hulh")}
 FHP = GAMES["fhp"]
@@ -31,13 +31,6 @@ CONFIGS = [
 
 def build(game: PokerGame, config: NetworkConfig, seed: int = 0) -> SplitNetwork:
     return build_network(game.encoding, config, generator(seed))
-
-
-def infosets_of(game: PokerGame, count: int = 200, seed: int = 0) -> Infosets:
-    """Infosets of random decision nodes with random deals, of all rounds."""
-    deals = game.deal(count, key(seed, "deals"))
-    node = torch.randint(game.tree.num_decisions, (count,), generator=generator(key(seed, "nodes")))
-    return infosets_at(game, node, torch.arange(count), deals)
 
 
 # Parameters

@@ -17,6 +17,7 @@ from deepcfr.game.strength import SPREAD, STRENGTHS, hats
 from deepcfr.network.layers import BUMPS, StrengthLayer
 from deepcfr.network.networks import SplitNetwork, build_network, count_parameters
 from deepcfr.policy.network import AveragePolicy
+from fit_data import infosets_of
 from openspiel_poker import small_fhp
 
 FHP = load_game("fhp")
@@ -31,13 +32,6 @@ CENTRE = torch.arange(BUMPS, dtype=torch.float32)
 
 def build(game: PokerGame, config: NetworkConfig, seed: int = 0) -> SplitNetwork:
     return build_network(game.encoding, config, generator(seed))
-
-
-def infosets_of(game: PokerGame, count: int = 200, seed: int = 0) -> Infosets:
-    """Infosets of random decision nodes with random deals, of all rounds."""
-    deals = game.deal(count, key(seed, "deals"))
-    node = torch.randint(game.tree.num_decisions, (count,), generator=generator(key(seed, "nodes")))
-    return infosets_at(game, node, torch.arange(count), deals)
 
 
 def layer_of(network: SplitNetwork) -> StrengthLayer:

@@ -6,9 +6,10 @@ import pytest
 from bet_size_games import TWO_ROUNDS
 from deepcfr.core.errors import GameError
 from deepcfr.game.bet_size_game import ImplicitPoker
+from deepcfr.game.cards import free_holes
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.rules import PRESETS
-from deepcfr.play.hand import Hand, adjusted_result, decisions, free_holes
+from deepcfr.play.hand import Hand, adjusted_result, decisions
 from deepcfr.policy.base import UniformPolicy
 from deepcfr.policy.styles import scripted_policy
 

@@ -6,11 +6,12 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from deepcfr.game.cards import free_holes
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.rules import PRESETS
 from deepcfr.measure.exploitability import exploitability
 from deepcfr.play.costs import Costs
-from deepcfr.play.hand import Hand, adjusted_result, agents_range, decisions, free_holes
+from deepcfr.play.hand import Hand, adjusted_result, agents_range, decisions
 from deepcfr.policy.query import query
 from leaning import Leaning
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from board_play import OnlyRows, solved
+from board_play import OnlyRows, random_table, solved
 from class_games import RowPolicy
-from deepcfr.buckets.buckets import lossless
 from deepcfr.core.errors import GameError
 from deepcfr.core.types import Infosets
 from deepcfr.game.openspiel import load_openspiel_game
@@ -23,7 +22,6 @@ from deepcfr.policy.base import Policy, UniformPolicy
 from deepcfr.policy.mixture import RULES, AveragedPolicy, MixturePolicy, SumPolicy, ensemble
 from deepcfr.policy.styles import ThresholdPolicy, styled
 from deepcfr.policy.tables import AbstractPolicy
-from deepcfr.sample.traversal_tree import table_layout
 
 
 @cache
@@ -33,10 +31,7 @@ def leduc() -> PokerGame:
 
 @cache
 def random_policy(seed: int) -> AbstractPolicy:
-    """A table for Leduc with some actions that are never played, so that reach is 0 at some infosets."""
-    abstraction = lossless(leduc().rules)
-    random = np.random.default_rng(seed)
-    return AbstractPolicy(leduc(), abstraction, random.normal(size=table_layout(leduc().tree, abstraction.counts).size))
+    return random_table(leduc(), seed)
 
 
 def test_the_sum_is_the_one_of_lins_example() -> None:

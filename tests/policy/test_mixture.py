@@ -38,6 +38,7 @@ from deepcfr.run.folder import RunFolder
 from deepcfr.solve.deep_cfr import DeepCFR
 from deepcfr.solve.snapshots import compact, snapshot_weight, thin
 from experiments.theorem1.tables import canonical_hands
+from tables import finished
 
 NETWORK = NetworkConfig(kind="mlp", width=16, layers=2)
 WEIGHTS = [1.0, 2.0, 3.0, 5.0]
@@ -335,8 +336,7 @@ def test_a_resumed_run_has_the_same_iterates_to_the_bit(run: tuple[DeepCFR, list
     folder.save(solver, 0.0)
     resumed, _ = RunFolder.open(folder.path).load_solver(pytest.fail, memories=True)
     assert isinstance(resumed, DeepCFR)
-    for _ in resumed.iterations():
-        pass
+    finished(resumed)
     infosets = all_infosets(resumed.game)  # type: ignore[arg-type]
     found, expected = (solver.policy("sd-cfr").probabilities(infosets) for solver in (resumed, run[0]))
     assert torch.equal(found, expected)

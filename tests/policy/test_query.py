@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from deepcfr.core.errors import ConfigError, GameError
 from deepcfr.core.types import NO_CARD, Infosets

@@ -10,8 +10,7 @@ from deepcfr.core.rng import generator
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.rules import PRESETS
 from deepcfr.network.networks import SplitNetwork, build_network
-from deepcfr.policy.network import RegretMatchingPolicy, WithFirstRound
-from deepcfr.solve.data import RememberedStrategies
+from deepcfr.policy.network import RegretMatchingPolicy, RememberedStrategies, WithFirstRound
 from deepcfr.solve.first_round import FirstRoundTable
 
 LEDUC = PokerGame(PRESETS["leduc"])

@@ -8,11 +8,9 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from board_play import OnlyRows, all_infosets
-from deepcfr.buckets.buckets import lossless
+from board_play import OnlyRows, all_infosets, random_table
 from deepcfr.core.errors import GameError
 from deepcfr.core.types import Infosets
 from deepcfr.game.betting import CALL, FOLD, RAISE
@@ -22,8 +20,7 @@ from deepcfr.game.rules import PRESETS, PokerRules
 from deepcfr.measure.exploitability import exploitability
 from deepcfr.policy.base import UniformPolicy
 from deepcfr.policy.styles import SCRIPTS, STYLES, StyledPolicy, play_style, scripted_policy, styled
-from deepcfr.policy.tables import AbstractPolicy, table_of
-from deepcfr.sample.traversal_tree import table_layout
+from deepcfr.policy.tables import table_of
 
 TRANSFORMS = ("aggressive", "tight", "calling-machine", "tight-aggressive", "deterministic")
 # without limping there is an infoset at which nobody can call
@@ -36,13 +33,6 @@ GAMES = {"kuhn": PRESETS["kuhn"], "leduc": PRESETS["leduc"], "no-limp": NO_LIMP}
 @cache
 def game_of(name: str) -> PokerGame:
     return PokerGame(GAMES[name])
-
-
-def random_policy(game: PokerGame, seed: int) -> AbstractPolicy:
-    """A table with rows of every kind: mixed, pure, and without any positive entry."""
-    abstraction = lossless(game.rules)
-    random = np.random.default_rng(seed)
-    return AbstractPolicy(game, abstraction, random.normal(size=table_layout(game.tree, abstraction.counts).size))
 
 
 @st.composite
@@ -96,7 +86,7 @@ def test_styles_do_what_they_are_called(drawn: tuple[np.ndarray, np.ndarray]) ->
 
 @pytest.mark.parametrize("style", STYLES)
 def test_styles_are_valid_at_every_infoset_and_whole_boards_get_the_same_answers(style: str) -> None:
-    policy = styled(random_policy(game_of("no-limp"), 2), style)
+    policy = styled(random_table(game_of("no-limp"), 2), style)
     infosets = all_infosets(game_of("no-limp"))
     played = policy.probabilities(infosets)
     legal = game_of("no-limp").encoding.legal[infosets.node.long()]
@@ -109,7 +99,7 @@ def test_styles_are_valid_at_every_infoset_and_whole_boards_get_the_same_answers
 def test_tight_aggressive_play_follows_the_cards() -> None:
     """In Kuhn a king beats every other card, a queen half of them, and a jack none."""
     game = game_of("kuhn")
-    infosets, policy = all_infosets(game), random_policy(game, 3)
+    infosets, policy = all_infosets(game), random_table(game, 3)
     styles = ("aggressive", "tight", "tight-aggressive")
     brave, timid, both = (styled(policy, style).probabilities(infosets) for style in styles)
     king = infosets.cards[:, 0] == 2
@@ -131,7 +121,7 @@ def test_win_rates_look_at_the_board() -> None:
 
 def test_random_and_initial_play() -> None:
     game = game_of("leduc")
-    policy, start, infosets = random_policy(game, 4), random_policy(game, 5), all_infosets(game)
+    policy, start, infosets = random_table(game, 4), random_table(game, 5), all_infosets(game)
     uniform = UniformPolicy(game).probabilities(infosets)
     assert torch.equal(styled(policy, "random").probabilities(infosets), uniform)
     assert torch.equal(styled(policy, "initial").probabilities(infosets), uniform)

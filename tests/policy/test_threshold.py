@@ -25,7 +25,7 @@ from deepcfr.policy.styles import ThresholdPolicy, styled, without_rare
 from deepcfr.solve.deep_cfr import DeepCFR
 from deepcfr.solve.mccfr import MCCFR
 from experiments.theorem1.tables import TablePolicy, canonical_hands
-from tables import changed, tabular
+from tables import changed, finished, tabular
 
 LEDUC = PokerGame(PRESETS["leduc"])
 CUT = 0.25
@@ -74,7 +74,7 @@ def test_tables_of_listed_games_are_cut_and_their_training_does_not_change() -> 
     few = tabular("mccfr", 5, traversals=20)
     solvers = [MCCFR(game, few), MCCFR(game, changed(few, threshold=CUT))]
     for solver in solvers:
-        list(solver.iterations())
+        finished(solver)
     assert all(np.array_equal(solvers[0].arrays()[name], table) for name, table in solvers[1].arrays().items())
     _are_cut([solver.average_policy() for solver in solvers], game)
     started = MCCFR(game, changed(few, threshold=CUT, initial="win-rates"))
@@ -96,7 +96,7 @@ def test_average_networks_are_cut_and_their_training_does_not_change() -> None:
     )
     solvers = [DeepCFR(LEDUC, config), DeepCFR(LEDUC, changed(config, threshold=CUT))]
     for solver in solvers:
-        list(solver.iterations())
+        finished(solver)
         solver.fit_average()
     one, other = (solver.average_network.state_dict() for solver in solvers if solver.average_network)
     assert all(torch.equal(one[name], weights) for name, weights in other.items())

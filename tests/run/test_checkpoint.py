@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
@@ -25,7 +24,7 @@ from deepcfr.policy.query import query
 from deepcfr.run import checkpoint as checkpoints
 from deepcfr.run.folder import RunFolder, export
 from deepcfr.solve.deep_cfr import DeepCFR
-from small_runs import Crash, crash, small_config, with_sections
+from small_runs import Crash, crash, flip, small_config, with_sections
 
 CONFIG = small_config(iterations=9, memory={"capacity": 40})  # full after two
 MEMORIES = ("advantage-0", "advantage-1", "strategy")
@@ -186,12 +185,6 @@ def test_checkpoints_have_the_order_of_their_iterations(saved: Saved) -> None:
 
 
 # Damage
-
-
-def flip(path: Path, position: int, bit: int = 0) -> None:
-    data = bytearray(path.read_bytes())
-    data[position] ^= 1 << bit
-    path.write_bytes(data)
 
 
 DAMAGE: dict[str, Callable[[Path], None]] = {

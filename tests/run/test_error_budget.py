@@ -49,7 +49,7 @@ from deepcfr.solve.data import panel_stream
 from deepcfr.solve.vector_cfr import VectorCFR
 from openspiel_poker import small_fhp
 from small_runs import TINY
-from tables import tabular
+from tables import finished, tabular
 
 LEDUC = PRESETS["leduc"]
 THREE_ROUNDS = replace(
@@ -75,10 +75,7 @@ def one_torch_thread() -> Iterator[None]:
 
 
 def solve(rules: PokerRules, iterations: int, algorithm: Any = "linear-cfr") -> VectorCFR:
-    solver = VectorCFR(PokerGame(rules), tabular(algorithm, iterations))
-    for _ in solver.iterations():
-        pass
-    return solver
+    return finished(VectorCFR(PokerGame(rules), tabular(algorithm, iterations)))
 
 
 @cache
@@ -383,7 +380,7 @@ def test_settings_that_cannot_be_are_refused(monkeypatch: pytest.MonkeyPatch) ->
     skipped = BudgetSettings(skip=frozenset({"average"}))
     assert refused(skipped) == "Deviations of the policy 'average' cannot be valued when it is skipped."
     monkeypatch.setattr(module, "usable_memory", lambda: 1_000)
-    assert "GB, but only 0.0 GB are available: skip tabular and architecture." in refused(BudgetSettings())
+    assert "GB, and there are 0.0 GB: skip tabular and architecture." in refused(BudgetSettings())
 
 
 def test_a_missing_policy_is_named() -> None:
@@ -457,8 +454,7 @@ def test_a_run_that_keeps_sums_is_set_beside_its_own_kind_of_tables(name: str, a
     facts = deepcfr("error-budget", path, "--json", "--skip", "architecture", "--threads", 1).json
     tables, *others = facts["parts"]
     assert {part["name"] for part in others} == {"sd-cfr", "average", "current"}
-    solver = VectorCFR(PokerGame(LEDUC), tabular(algorithm, 3))
-    list(solver.iterations())
+    solver = finished(VectorCFR(PokerGame(LEDUC), tabular(algorithm, 3)))
     assert tables["nash_conv"] == pytest.approx(exploitability(solver.average_policy()).nash_conv)
 
 

@@ -7,8 +7,6 @@ import random
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,8 +23,7 @@ from deepcfr.config import EvaluationConfig, RunConfig, config_to_toml, signed_t
 from deepcfr.core.errors import CheckpointError, ConfigError, TrainingError
 from deepcfr.defaults import default_config
 from deepcfr.measure.exploitability import exploitability
-from deepcfr.run import folder
-from deepcfr.run import train as deepcfr_train
+from deepcfr.run import folder, train as deepcfr_train
 from deepcfr.run.folder import RunFolder, export
 from deepcfr.run.metrics import read_metrics
 from deepcfr.run.record import trained_here
@@ -38,6 +35,7 @@ from small_runs import (
     assert_same_run,
     contents,
     crash,
+    flip,
     make_places,
     metrics,
     newest,
@@ -62,10 +60,6 @@ def deep(game: str = "kuhn", **changes: Any) -> RunConfig:
     return small_config(game, evaluation=EVALUATION, **changes)
 
 
-def boards(**changes: Any) -> RunConfig:
-    return deep("leduc", **{"sampling": {"kind": "public-chance", "boards": 2, "samples": 9}, **changes})
-
-
 def named(solver: Any, **changes: Any) -> RunConfig:
     """A solver's own configuration of Kuhn poker, with little of everything."""
     plain, own = deep(), default_config("kuhn", solver)
@@ -84,35 +78,23 @@ VALUES = {"sampling": {"traversals": 20}, "advantage": SHORT, "average": SHORT, 
 VARIANTS = {
     "deep": deep(),
     "deep, two threads": deep(runtime={"threads": 2}, advantage={"refit": "fine-tune", "draw": "merged"}),
-    "deep, by weight": deep(
-        cfr={"weighting": "uniform", "fallback": "uniform"},
-        advantage={"draw": "balanced"},
-        average={"draw": "balanced"},
-    ),
     "table and window": deep("leduc", cfr={"first_round": "table"}, memory={"kind": "window"}),
-    "boards": boards(cfr={"first_round": "table"}, runtime={"threads": 2}),
-    "boards without a table": boards(),
-    "panel": boards(
-        cfr={"first_round": "table"}, sampling={"kind": "public-chance", "boards": 2, "samples": 9, "panel": True}
+    "panel": deep(
+        "leduc",
+        cfr={"first_round": "table"},
+        sampling={"kind": "public-chance", "boards": 2, "samples": 9, "panel": True},
     ),
     "dream": named("dream", **VALUES),
-    "deep-pdcfr+": named("vr-deep-pdcfr+", **VALUES),
     "nfsp": named("nfsp", nfsp={"episodes": 20, "replay_capacity": 50, "reservoir_capacity": 50, "batch_size": 16}),
-    "ppo": named("ppo", ppo={"episodes": 30}),
-    "mmd": named("mmd", ppo={"episodes": 30}),
     "cfr": table(solver="cfr", precision="float64"),
     "cfr+": table(solver="cfr+", threads=2),
-    "linear-cfr": table(solver="linear-cfr", precision="int16"),
     "dcfr": table(solver="dcfr", precision="int16", threads=2),
-    "pcfr+": table(solver="pcfr+"),
     "small flop": table(SMALL_FLOP, 2, solver="dcfr", precision="int16"),
     "cfr-d": table(SMALL_FLOP, 2, solver="cfr-d", boards=9),
     "external": table(solver="mccfr"),
     "external on buckets": table(solver="mccfr", abstraction=BUCKETS),
-    "external on boards": table(SMALL_FLOP, solver="mccfr", precision="float64", weighting="uniform"),
     "outcome": table(solver="mccfr", sampler="outcome"),
     "openspiel cfr+": table("openspiel:leduc_poker", solver="cfr+"),
-    "openspiel outcome": table("openspiel:leduc_poker", solver="mccfr", sampler="outcome"),
 }
 KINDS = ("deep", "nfsp", "dcfr", "external on buckets", "openspiel cfr+")  # one of each class of solver
 
@@ -167,12 +149,6 @@ def edit(path: Path, config: RunConfig) -> None:
     (path / "config.toml").write_text(config_to_toml(config))
 
 
-def flip(file: Path) -> None:
-    data = bytearray(file.read_bytes())
-    data[-len(data) // 3] ^= 4
-    file.write_bytes(data)
-
-
 def broken_off(path: Path, at: int, config: RunConfig | None, when: str = "iteration") -> int:
     """Begin a run, or go on with one, that crashes; returns the iteration after which it went on."""
     observer = Recorder(at=at, do=crash, when=when)
@@ -193,16 +169,7 @@ def interrupted(path: Path, at: int, config: RunConfig) -> Summary:
 # Stopping and going on
 
 
-# Whose states are like those of others, and which `solve/test_saved_states.py` has too.
-LIKE_OTHERS = (
-    "deep, by weight", "boards", "boards without a table", "deep-pdcfr+", "ppo", "mmd", "cfr", "linear-cfr", "pcfr+",
-    "external", "external on boards", "openspiel outcome",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in LIKE_OTHERS)) for name in VARIANTS]
-)
+@pytest.mark.parametrize("name", [name for name in VARIANTS if name not in ("cfr", "external")])
 def test_a_run_killed_stopped_and_damaged_ends_as_an_uninterrupted_one(
     tmp_path: Path, name: str, variant: Any, whole: Callable[[str], Path]
 ) -> None:
@@ -713,20 +680,3 @@ def test_a_signal_that_ends_a_process_saves_too_and_is_its_status(
     assert f"Stopped after iteration 4 and saved. Go on with: deepcfr resume {path}\n" in out
     assert newest(path).name == "0000004"
     assert err.endswith("deepcfr: ended by SIGTERM.\n")
-
-
-@pytest.mark.long  # as one of two that begin at once in one process is refused
-def test_of_two_commands_that_train_in_one_folder_one_is_refused_and_the_other_keeps_its_settings(
-    tmp_path: Path,
-) -> None:
-    edit(tmp_path, deep())
-    words = [sys.executable, "-m", "deepcfr.cli", "train", "kuhn", "--config", str(tmp_path / "config.toml"), "--seed"]
-    processes = {
-        seed: subprocess.Popen([*words, str(seed), "--out", str(tmp_path / "run")], stderr=subprocess.PIPE, text=True)
-        for seed in (1, 2)
-    }
-    errors = {process.communicate(timeout=240)[1]: seed for seed, process in processes.items() if process.wait()}
-    ((error, loser),) = errors.items()
-    assert processes[loser].returncode == 2
-    assert re.search(r"is being trained by another process|already holds a run", error)
-    assert RunFolder.open(tmp_path / "run").config.seed == 3 - loser

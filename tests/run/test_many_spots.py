@@ -66,8 +66,8 @@ def test_means_over_all_flops_are_those_over_all_deals() -> None:
         ]
         exact = 1 - comb(46, 3) / comb(48, 3)
         assert SpotTable(tuple(rows), len(rows)).means("values")["dealer"] == pytest.approx(exact, abs=error)
-    every = read_jobs(given | {"flops": 1_755}, say=lambda _: None)
-    assert sum(job.weight * job.matchups for job in every) == comb(4, 2) ** 2 * comb(48, 3)
+        if flops == "all":
+            assert sum(job.weight * job.matchups for job in jobs) == comb(4, 2) ** 2 * comb(48, 3)
 
 
 def test_means_as_worked_out_by_hand() -> None:

@@ -8,8 +8,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from deepcfr.core.rng import addressed_uniforms, key
 from deepcfr.core.types import TERMINAL, Samples

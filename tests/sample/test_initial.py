@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +27,7 @@ from deepcfr.run.folder import RunFolder
 from deepcfr.run.players import load_players
 from deepcfr.sample.initial import RANGES, range_buckets, shares, win_rates
 from deepcfr.solve.mccfr import MCCFR
-from tables import changed, tabular
+from tables import changed, finished, tabular
 
 PLAIN = tabular("mccfr", 3, traversals=50)
 STARTED = changed(PLAIN, initial="win-rates")
@@ -142,7 +141,7 @@ def test_the_style_initial_is_what_training_started_from(tmp_path: Path) -> None
     run = RunFolder.create(tmp_path / "run", changed(STARTED, game="leduc"))
     other = MCCFR(load_game("leduc"), PLAIN)
     for one in (solver, other):
-        deque(one.iterations(), maxlen=0)
+        finished(one)
     assert not np.array_equal(solver.arrays()["average"], other.arrays()["average"])
     run.save(solver, 1.0)
     (loaded,) = load_players([f"initial:{tmp_path / 'run'}"], "average", pytest.fail)

@@ -48,7 +48,7 @@ def test_search_on_lines_finds_what_search_in_the_listed_game_finds(
     listed = ResolvingPolicy(random_table(3, ExplicitPoker(rules)), settings)
     assert searched.kind == listed.kind
     positions = np.array(decisions(game))
-    for deal in game.deal_cards(4, 5):
+    for deal in game.deal_cards(2, 5):
         found, wanted, tabled = (
             rows_at(policy, positions, np.tile(deal, (len(positions), 1))) for policy in (searched, listed, table)
         )

@@ -25,7 +25,7 @@ from deepcfr.search import policy
 from deepcfr.search.policy import ResolvingPolicy
 from deepcfr.search.subgame import SubgameSolver, subgame
 from deepcfr.solve.vector_cfr import VectorCFR
-from tables import tabular
+from tables import finished, tabular
 
 LEDUC = PokerGame(PRESETS["leduc"])
 HULH = PokerGame(PRESETS["hulh"])
@@ -37,9 +37,7 @@ RUNOUT = (50, 20, 12, 9, 35)
 @pytest.fixture(scope="module")
 def solved() -> VectorCFR:
     """Leduc poker after 40 iterations of Linear CFR: some 200 thousandths from an equilibrium."""
-    solver = VectorCFR(LEDUC, tabular("linear-cfr", 40))
-    list(solver.iterations())
-    return solver
+    return finished(VectorCFR(LEDUC, tabular("linear-cfr", 40)))
 
 
 class Table(Policy):

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pokerkit
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from command_line import deepcfr, problem
 from deepcfr.core.errors import ConfigError

@@ -13,7 +13,7 @@ from deepcfr.game.presets import load_game
 from deepcfr.network.memory import Memory
 from deepcfr.policy.network import regret_matching
 from deepcfr.solve.deep_cfr import DeepCFR
-from tables import changed
+from tables import changed, finished
 
 KUHN = load_game("kuhn")
 EVERY = Infosets(  # the infosets of Kuhn
@@ -34,10 +34,7 @@ STILL = {"steps": 1, "learning_rate": 1e-12}  # a fit too small to move random w
 
 
 def solved(config: RunConfig, game: PokerGame = KUHN) -> DeepCFR:
-    solver = DeepCFR(game, config)
-    for _ in solver.iterations():
-        pass
-    return solver
+    return finished(DeepCFR(game, config))
 
 
 def held(memory: Memory) -> Samples:
@@ -196,8 +193,7 @@ def test_a_player_that_acts_late_is_fine_tuned_from_random_weights() -> None:
         solver = DeepCFR(game, replace(rare, seed=seed))
         next(solver.iterations())
         silent = not len(solver.memories.advantages[1])
-        for _ in solver.iterations():
-            pass
+        finished(solver)
         if silent and len(solver.memories.advantages[1]):
             late += 1
             assert float(solver.advantage_networks[1].state_dict()["head.weight"].abs().max()) > 0

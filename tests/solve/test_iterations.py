@@ -18,7 +18,7 @@ from deepcfr.run.build import build_solver
 from deepcfr.solve import data
 from deepcfr.solve.deep_cfr import DeepCFR
 from deepcfr.solve.memories import HandMemories, InfosetMemories, TraversalResult
-from tables import changed, small_config, tabular
+from tables import changed, finished, small_config, tabular
 
 LEDUC = load_game("leduc")
 KUHN = load_game("kuhn")
@@ -39,12 +39,6 @@ PANEL = changed(
 FEW = {"steps": 2, "batch_size": 8}
 
 
-def run(solver: DeepCFR) -> DeepCFR:
-    for _ in solver.iterations():
-        pass
-    return solver
-
-
 # Chance
 
 
@@ -62,7 +56,7 @@ def test_every_iteration_and_player_has_deals_and_actions_of_its_own(
 
     monkeypatch.setattr(data, name, watched)
     monkeypatch.setattr(data, "_CHUNK", 15)
-    run(DeepCFR(LEDUC, changed(CONFIG, sampling={"kind": sampler})))
+    finished(DeepCFR(LEDUC, changed(CONFIG, sampling={"kind": sampler})))
     deals, actions = zip(*seen, strict=True)
     assert len(seen) == len(set(deals)) == 2 * len(set(actions)) == 2 * 2 * 4  # two chunks of one stream of actions
 
@@ -121,7 +115,7 @@ def test_a_panel_keeps_the_means_of_what_iterations_said_with_their_weights(
 
     monkeypatch.setattr(HandMemories, "add", watched)
     cfr = replace(PANEL.cfr, weighting=weighting, average_weighting=of_averages)
-    solver = run(DeepCFR(LEDUC, changed(PANEL, cfr=cfr, advantage={"steps": 10, "learning_rate": 1e-2})))
+    solver = finished(DeepCFR(LEDUC, changed(PANEL, cfr=cfr, advantage={"steps": 10, "learning_rate": 1e-2})))
     assert len(said) == 4
     for (name, player, round_), samples in said.items():
         power = advantages if name == "advantages" else strategies
@@ -163,7 +157,7 @@ def test_the_average_network_is_fitted_with_the_weights_of_averages(
 
     monkeypatch.setattr(InfosetMemories, "strategy_examples", watched)
     cfr = replace(CONFIG.cfr, weighting=weighting, average_weighting=of_averages)
-    run(DeepCFR(LEDUC, replace(CONFIG, cfr=cfr))).fit_average()
+    finished(DeepCFR(LEDUC, replace(CONFIG, cfr=cfr))).fit_average()
     (weights,) = asked
     torch.testing.assert_close(weights / weights[0], torch.tensor(expected, dtype=torch.float32))
 
@@ -175,7 +169,7 @@ def test_the_average_network_is_fitted_with_the_weights_of_averages(
 def test_the_policy_of_snapshots_plays_the_configured_fallback(fallback: Any) -> None:
     """Where no advantage is positive: the highest one, or all actions alike."""
     cfr = replace(CONFIG.cfr, fallback=fallback, keep_networks=1)
-    solver = run(DeepCFR(KUHN, replace(CONFIG, game="kuhn", cfr=cfr)))
+    solver = finished(DeepCFR(KUHN, replace(CONFIG, game="kuhn", cfr=cfr)))
     bias = torch.tensor([-9.0, -8.0, -7.0])
     for iterate in solver.snapshots.kept:
         for weights in iterate.networks:

@@ -11,7 +11,7 @@ from deepcfr.measure.exploitability import exploitability
 from deepcfr.policy.base import UniformPolicy
 from deepcfr.run.build import build_solver
 from openspiel_poker import small_fhp
-from tables import changed, small_config, tabular
+from tables import changed, finished, small_config, tabular
 
 QUICK = {"learning_rate": 5e-3, "schedule": "cosine", "draw": "merged"}
 DEEP = small_config(advantage=QUICK, average=QUICK | {"steps": 150}, iterations=6)
@@ -50,9 +50,7 @@ def test_a_short_run_is_far_less_exploitable_than_uniform_play(name: str) -> Non
     config, share = CONFIGS[name]
     small = config.game == "small flop"
     game = PokerGame(small_fhp(3, (1, 1), (0, 1), num_suits=3)) if small else build_game(load_source(config.game))
-    solver = build_solver(game, config)
-    for _ in solver.iterations():
-        pass
+    solver = finished(build_solver(game, config))
     solver.fit_average()
     solver.close()
     found = exploitability(solver.policy(config.evaluation.policy)).nash_conv

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bet_size_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions
 from deepcfr.buckets.buckets import lossless
@@ -27,7 +25,7 @@ from deepcfr.run.build import build_solver
 from deepcfr.sample.bet_size_tables import FULL, expand
 from deepcfr.sample.mccfr import SHAPES, Decay, _match, floor_after, shaped
 from deepcfr.solve.mccfr import MCCFR, _shaped_tree
-from tables import changed, tabular
+from tables import changed, finished, tabular
 
 EXTERNAL = tabular("mccfr", 4, traversals=500, precision="float64")
 OUTCOME = changed(EXTERNAL, sampler="outcome")
@@ -36,9 +34,7 @@ OUTCOME = changed(EXTERNAL, sampler="outcome")
 def solved(
     game: PokerGame | OpenSpielGame, config: TabularConfig, iterations: int, seed: int = 0, threads: int = 1
 ) -> MCCFR:
-    solver = MCCFR(game, changed(config, iterations=iterations, seed=seed, threads=threads))
-    deque(solver.iterations(), maxlen=0)
-    return solver
+    return finished(MCCFR(game, changed(config, iterations=iterations, seed=seed, threads=threads)))
 
 
 @pytest.mark.parametrize("config", [OUTCOME, changed(EXTERNAL, weighting="uniform")])
@@ -146,7 +142,7 @@ def test_from_the_end_on_a_run_goes_on_as_one_without_a_floor(
     for name, array in half.arrays().items():
         np.copyto(plain.arrays()[name], array)
     plain.iteration = 3
-    deque(plain.iterations(), maxlen=0)
+    finished(plain)
     equal = [np.array_equal(whole.arrays()[name], plain.arrays()[name]) for name in ("regret", "average")]
     assert equal == ([True, True] if same else [False, False])
 
@@ -178,9 +174,7 @@ def test_each_player_feels_its_own_losses(shape: str) -> None:
 
 
 def bet_size_solved(rules: BetSizeRules, **settings: Any) -> MCCFR:
-    solver = build_solver(ImplicitPoker(rules), tabular("mccfr", **settings))
-    for _ in solver.iterations():
-        pass
+    solver = finished(build_solver(ImplicitPoker(rules), tabular("mccfr", **settings)))
     solver.workers.shutdown()
     return solver
 

@@ -30,6 +30,7 @@ from deepcfr.solve.nfsp import (
     q_targets,
 )
 from deepcfr.solve.self_play import EXPLORE, NetworkPlayer, Transitions, mixed, outputs_at
+from tables import finished
 
 SETTINGS = NFSPConfig(
     episodes=40,
@@ -60,11 +61,8 @@ def changed(iterations: int = CONFIG.iterations, **settings: Any) -> RunConfig:
     return dataclasses.replace(CONFIG, iterations=iterations, nfsp=dataclasses.replace(SETTINGS, **settings))
 
 
-def finished(config: RunConfig, game: Game | None = None) -> NFSP:
-    solver = NFSP(game or load_game("kuhn"), config)
-    for _ in solver.iterations():
-        pass
-    return solver
+def solved(config: RunConfig, game: Game | None = None) -> NFSP:
+    return finished(NFSP(game or load_game("kuhn"), config))
 
 
 def state(solver: NFSP) -> dict[str, torch.Tensor]:
@@ -337,7 +335,7 @@ def test_exploration_is_the_average_policy_with_half_of_the_actions_at_random(ep
 
 
 def test_who_has_nothing_to_imitate_keeps_its_network() -> None:
-    solver = finished(changed(anticipatory=0.0, iterations=2))
+    solver = solved(changed(anticipatory=0.0, iterations=2))
     start = NFSP(solver.game, solver.config)
     for mine, old, reservoir in zip(solver.averages, start.averages, solver.reservoir, strict=True):
         assert reservoir.seen == 0
@@ -378,19 +376,19 @@ def test_epsilon_greedy_by_hand() -> None:
 
 
 def test_a_run_is_the_same_in_one_thread_or_two_and_in_any_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = finished(changed(reservoir_capacity=10_000))
+    whole = solved(changed(reservoir_capacity=10_000))
     monkeypatch.setattr("deepcfr.solve.self_play.CHUNK", 7)
-    assert same(finished(changed(reservoir_capacity=10_000)), whole)  # while it is not full, a reservoir draws nothing
-    one = finished(CONFIG)
-    two = finished(dataclasses.replace(CONFIG, runtime=RuntimeConfig(threads=2)))
+    assert same(solved(changed(reservoir_capacity=10_000)), whole)  # while it is not full, a reservoir draws nothing
+    one = solved(CONFIG)
+    two = solved(dataclasses.replace(CONFIG, runtime=RuntimeConfig(threads=2)))
     assert same(one, two)
-    assert not same(one, finished(dataclasses.replace(CONFIG, seed=4)))
+    assert not same(one, solved(dataclasses.replace(CONFIG, seed=4)))
 
 
 def test_the_loss_that_is_no_number_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "q_loss", lambda network, *_: network.head.bias.sum() * torch.nan)
     with pytest.raises(TrainingError, match=r"not a number after 3 steps at learning rate 0\.02"):
-        finished(CONFIG)
+        solved(CONFIG)
 
 
 @pytest.mark.parametrize("name", ["fhp-mini", "hunl-pot", "openspiel:liars_dice(dice_sides=3)"])
@@ -399,7 +397,7 @@ def test_games_of_several_rounds_pot_betting_and_without_cards_are_trained(name:
     own = dataclasses.replace(SETTINGS, episodes=300, replay_capacity=10_000, reservoir_capacity=10_000)
     network = NetworkConfig(kind="mlp" if "openspiel" in name else "paper", width=8, card_width=1)
     config = dataclasses.replace(CONFIG, game=name, iterations=2, nfsp=own, network=network)
-    solver = finished(config, game)
+    solver = solved(config, game)
     assert min(memory.seen for memory in solver.reservoir) > 0
     decisions = sum(memory.seen for memory in solver.replay)
     # of every episode: the decisions, the end, and the deals
@@ -414,7 +412,7 @@ def test_games_of_several_rounds_pot_betting_and_without_cards_are_trained(name:
 
 
 def test_every_infoset_is_played_by_its_owners_network() -> None:
-    solver = finished(changed(iterations=1))
+    solver = solved(changed(iterations=1))
     game, policy = solver.game, solver.average_policy()
     for node in range(4):
         infosets = Infosets(torch.full((3,), node), torch.arange(3, dtype=torch.uint8)[:, None])

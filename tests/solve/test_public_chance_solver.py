@@ -17,7 +17,7 @@ from deepcfr.network.memory import Memory
 from deepcfr.solve.data import IterationRecord
 from deepcfr.solve.deep_cfr import DeepCFR
 from deepcfr.solve.memories import HandMemories, InfosetMemories, board_bytes, panel_rows
-from tables import changed, small_config
+from tables import changed, finished, small_config
 
 LEDUC = load_game("leduc")
 
@@ -121,9 +121,7 @@ def test_remembering_changes_nothing() -> None:
             return super().fit_advantages(t, player)
 
     config = VARIANTS["panel"]
-    forgetful = Forgetful(LEDUC, config)
-    for _ in forgetful.iterations():
-        pass
+    forgetful = finished(Forgetful(LEDUC, config))
     assert_same(forgetful, solved(config)[0])
 
 

@@ -19,7 +19,7 @@ from deepcfr.solve import deep_cfr
 from deepcfr.solve.data import HistoryValues, history_encoding
 from deepcfr.solve.deep_cfr import DeepCFR
 from deepcfr.solve.first_round import bootstrapped, kept_share
-from tables import small_config
+from tables import finished, small_config
 
 KUHN, LEDUC = load_game("kuhn"), load_game("leduc")
 NAMES = {
@@ -34,12 +34,6 @@ NAMES = {
     "vr-deep-dcfr+": "VR-DeepDCFR+",
     "vr-deep-pdcfr+": "VR-DeepPDCFR+",
 }
-
-
-def solved(solver: DeepCFR) -> DeepCFR:
-    for _ in solver.iterations():
-        pass
-    return solver
 
 
 def test_every_name_of_the_command_line_is_a_valid_set_of_settings() -> None:
@@ -147,7 +141,7 @@ def test_bootstrapped_targets_of_several_decisions_of_a_hand() -> None:
 def test_a_table_of_bootstrapped_sums_has_no_large_negative_ones() -> None:
     sampling = SamplingConfig(kind="public-chance", boards=3, samples=200, decisions=2)
     config = small_config("deep-cfr+", iterations=12, sampling=sampling, cfr={"first_round": "table"})
-    solver = solved(DeepCFR(LEDUC, replace(config, game="leduc")))
+    solver = finished(DeepCFR(LEDUC, replace(config, game="leduc")))
     assert solver.table
     assert solver.table.regret.min() > -20  # plain sums fall to -199 in 30 iterations
 
@@ -171,7 +165,7 @@ def test_a_prediction_adds_the_newest_samples_to_the_sums_once_more(monkeypatch:
         return plain(network, examples, *rest)
 
     monkeypatch.setattr(deep_cfr, "fit", fit)
-    solved(solver)
+    finished(solver)
     (summed, added, before), (predicted, again, after) = fits[-2:]
     assert (summed, predicted) == (solver.sum_networks[1], solver.advantage_networks[1])
     assert solver.matching().networks[1] is predicted
@@ -195,7 +189,7 @@ def test_a_network_of_sums_keeps_their_negative_part(monkeypatch: pytest.MonkeyP
         return plain(network, examples, *rest)
 
     monkeypatch.setattr(deep_cfr, "fit", fit)
-    solved(solver)
+    finished(solver)
     assert kept[-1].min() < -0.01
     assert kept[-1].max() > 0.01
 

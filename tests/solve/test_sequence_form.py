@@ -18,7 +18,7 @@ from deepcfr.policy.base import Policy, UniformPolicy
 from deepcfr.policy.tables import TreePolicy, table_of
 from deepcfr.solve.sequence_form import ExcessiveGap, FictitiousPlay, TreeCFR, entropy_weights, respond
 from predictive_cfr import PredictiveCFRPlus
-from tables import tabular
+from tables import finished, tabular
 
 ALGORITHMS = ["cfr", "cfr+", "pcfr+", "linear-cfr", "dcfr"]
 SOLVERS: dict[str, Any] = {
@@ -53,9 +53,7 @@ def test_averages_are_openspiels_at_every_iteration(name: str, iterations: int, 
 
 @pytest.mark.parametrize(("name", "value"), [("kuhn_poker", -1000 / 18), ("leduc_poker", -85.6064)])
 def test_values_are_those_of_the_literature(name: str, value: float) -> None:
-    solver = TreeCFR(load_openspiel_game(name), tabular("cfr+", 400))
-    for _ in solver.iterations():
-        pass
+    solver = finished(TreeCFR(load_openspiel_game(name), tabular("cfr+", 400)))
     result = tree_exploitability(solver.average_policy())
     assert result.nash_conv < 20
     assert abs(result.value - value) < result.nash_conv
@@ -186,9 +184,7 @@ def test_every_iteration_keeps_the_gap_which_bounds_nash_conv() -> None:
 
 def test_strategies_far_from_uniform_do_not_underflow() -> None:
     """With mu of 1e-5 and payoffs of 13 a probability is exp(-1e6)."""
-    solver = ExcessiveGap(load_openspiel_game("leduc_poker"), tabular("egt", 320))
-    for _ in solver.iterations():
-        pass
+    solver = finished(ExcessiveGap(load_openspiel_game("leduc_poker"), tabular("egt", 320)))
     assert np.isfinite(solver.plan).all()
     assert solver.smoothing[:2].max() < 1e-4
     assert tree_exploitability(solver.average_policy()).nash_conv < 30  # mpoints; fictitious play has 500 after 100

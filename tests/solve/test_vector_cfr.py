@@ -24,7 +24,7 @@ from deepcfr.solve.sequence_form import TreeCFR
 from deepcfr.solve.vector_cfr import VectorCFR
 from openspiel_poker import openspiel_infosets, openspiel_policy, small_fhp
 from predictive_cfr import PredictiveCFRPlus
-from tables import tabular
+from tables import finished, tabular
 
 KUHN, LEDUC = PRESETS["kuhn"], PRESETS["leduc"]
 ALGORITHMS = ["cfr", "cfr+", "pcfr+", "linear-cfr", "dcfr"]
@@ -118,9 +118,7 @@ def test_rounds_without_cards_and_boards_before_the_first_action_are_solved() ->
         LEDUC, name="three", board_cards=(1, 0, 1), first_player=(0, 0, 1), raise_size=(1, 2, 2), max_raises=(1, 1, 1),
         rank_symbols="",
     )  # fmt: skip
-    solver = solver_of(three, "cfr+", 150)
-    for _ in solver.iterations():
-        pass
+    solver = finished(solver_of(three, "cfr+", 150))
     assert exploitability(solver.average_policy()).nash_conv < 60
 
 
@@ -134,9 +132,7 @@ def test_every_16_bit_average_is_rounded_with_a_stream_of_its_own(monkeypatch: p
 
     monkeypatch.setattr(Int16Table, "store", watched)
     for seed in (0, 1):
-        solver = VectorCFR(PokerGame(LEDUC), tabular("cfr", 3, precision="int16", seed=seed))
-        for _ in solver.iterations():
-            pass
+        solver = finished(VectorCFR(PokerGame(LEDUC), tabular("cfr", 3, precision="int16", seed=seed)))
     averages = [stream for stream in streams if stream is not None]
     boards = sum(map(len, solver.boards.kept))
     assert len(averages) == len(streams) // 2 == len(set(averages)) == 2 * 3 * 2 * boards
@@ -153,8 +149,7 @@ def test_sixteen_bits_stay_within_one_percent(algorithm: str, anywhere: bool, it
         solver = solver_of(rules, algorithm, iterations, precision=precision)
         if anywhere:
             start_anywhere(solver)
-        for _ in solver.iterations():
-            pass
+        finished(solver)
         found.append(exploitability(solver.average_policy()).nash_conv)
     assert found[1] == pytest.approx(found[0], rel=0.01)
     assert found[0] != found[1]  # or nothing was rounded
@@ -205,9 +200,7 @@ def test_nodes_touched_are_decisions_and_ends_for_both_players() -> None:
 
 def test_a_policy_answers_for_infosets_as_for_boards() -> None:
     rules = small_fhp(4, (1, 1), num_suits=3)
-    solver = solver_of(rules, "cfr+", 5)
-    for _ in solver.iterations():
-        pass
+    solver = finished(solver_of(rules, "cfr+", 5))
     policy, game = solver.average_policy(), solver.game
     checked = 0
     for round_, tree in enumerate(policy.boards.rounds):

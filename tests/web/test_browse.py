@@ -9,8 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from command_line import deepcfr
 from deepcfr import __version__

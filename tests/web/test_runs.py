@@ -169,7 +169,7 @@ def test_the_best_player_comes_first_in_rows_and_columns() -> None:
 def test_marks_and_colours_are_for_gains_beyond_their_intervals() -> None:
     table = cross_table(FACTS, "file")
     marks = [
-        (cell.sign, cell.words, cell.text, cell.margin, table.shade(cell))
+        (*cell.sign, cell.text, cell.margin, table.shade(cell))
         for cell in (table.entries[0].cells[2], table.entries[0].cells[1], table.entries[1].cells[2],
                      table.entries[2].cells[0], MatchCell(0.2, 0.0), MatchCell(-0.01, 0.0), MatchCell(0.0, 0.0))
         if cell

@@ -283,8 +283,7 @@ class BoardTraversal:
         draw = np.random.default_rng(key(self.stream, "hands", board.round, *board.cards))
         count = int(self.settings.samples * board.emphasis + draw.random())
         points = (draw.random() + np.arange(count)) / max(1, count) * hands[-1]
-        canonical: Ints = np.searchsorted(hands, points, side="right").clip(max=len(board) - 1)
-        return canonical
+        return np.searchsorted(hands, points, side="right").clip(max=len(board) - 1)
 
     def _hand_samples(self, board: Board, canonical: Ints, values: Floats, reach: Floats) -> HandSamples:
         return HandSamples(
@@ -361,8 +360,7 @@ def _by_likeness(later: list[Board], boards: Boards) -> Ints:
     cards = np.array([sorted(board.cards, reverse=True) for board in later])
 
     def pairs(kinds: Ints) -> Ints:
-        alike: Ints = np.count_nonzero(kinds[:, :, None] == kinds[:, None, :], axis=(1, 2))
-        return alike
+        return np.count_nonzero(kinds[:, :, None] == kinds[:, None, :], axis=(1, 2))
 
     return np.lexsort((*(cards // suits).T[::-1], pairs(cards // suits), pairs(cards % suits)))
 

@@ -36,7 +36,7 @@ import numpy.typing as npt
 from deepcfr.buckets.kernels import list_hands
 from deepcfr.core.compiled import nb
 from deepcfr.core.errors import CheckpointError, DeepCFRError, GameError
-from deepcfr.core.files import cannot_write, checksum, read_json, signed_json, write_atomically
+from deepcfr.core.files import checksum, read_json, signed_json, write_atomically, writing
 from deepcfr.core.types import Cards, Ints
 from deepcfr.game.board_index import (
     BoardIndex,
@@ -202,10 +202,8 @@ def save_abstraction(path: Path, abstraction: Abstraction, facts: dict[str, Any]
 
     `facts` must be JSON values. Raises CheckpointError if a file cannot be written.
     """
-    try:
+    with writing(path / DESCRIPTION):
         (path / DESCRIPTION).unlink(missing_ok=True)  # so that it never describes tables that are partly replaced
-    except OSError as error:
-        raise cannot_write(path / DESCRIPTION, error) from error
     checksums = {}
     for round_, table in enumerate(abstraction.tables):
         file = path / _table_name(round_)

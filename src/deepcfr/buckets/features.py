@@ -249,8 +249,7 @@ def finder(centres: Singles) -> Callable[[Singles], npt.NDArray[np.int32]]:
     tree = cKDTree((centres - middle) @ axes)
 
     def found(vectors: Singles) -> npt.NDArray[np.int32]:
-        place: npt.NDArray[np.int32] = tree.query((vectors - middle) @ axes)[1].astype(np.int32)
-        return place
+        return tree.query((vectors - middle) @ axes)[1].astype(np.int32)
 
     return found
 

@@ -139,14 +139,12 @@ def opponent_clusters(full: Showdowns, seed: int) -> Ints:
     label = finder(centres)(vectors)
     weight = np.bincount(label, hands.weight, len(centres))
     mean = np.bincount(label, hands.weight * strengths.ehs, len(centres)) / np.maximum(weight, 1)
-    clusters: Ints = ranks(mean, weight > 0)[label][hands.row[0]]
-    return clusters
+    return ranks(mean, weight > 0)[label][hands.row[0]]
 
 
 def cumulative(histogram: Singles) -> Singles:
     """Cumulative histograms [M, BINS - 1] from histograms [M, BINS]; the last sum is always 1 and omitted."""
-    sums: Singles = np.cumsum(histogram, axis=1, dtype=np.float32)[:, :-1]
-    return sums
+    return np.cumsum(histogram, axis=1, dtype=np.float32)[:, :-1]
 
 
 def ranks(values: npt.NDArray[np.float64], present: npt.NDArray[np.bool_]) -> Ints:

@@ -34,11 +34,11 @@ Deep Counterfactual Regret Minimization for poker-like games, with exact exploit
 `deepcfr --version` the version of the package."""
 
 COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
-    "games": (records.Games, running.games_command),
-    "models": (records.Models, running.models_command),
-    "runs": (records.Runs, running.runs_command),
-    "train": (records.Train, running.train_command),
-    "solve": (records.Solve, running.solve_command),
+    "games": (records.Games, running.list_command),
+    "models": (records.Models, running.list_command),
+    "runs": (records.Runs, running.list_command),
+    "train": (records.Train, running.start_command),
+    "solve": (records.Solve, running.start_command),
     "abstract": (records.Abstract, running.abstract_command),
     "resume": (records.Resume, running.resume_command),
     "exploitability": (player_records.Exploit, measuring.exploitability_command),
@@ -80,7 +80,9 @@ def run_as_command(run: Callable[[list[str]], None], *, goes_on: bool) -> None:
     log.setLevel(logging.INFO)
     log.handlers = [_Notes()]
     try:
-        _require_text(sys.argv[1:])
+        for word in sys.argv[1:]:  # what names a file goes into pages and JSON too
+            if not word.isascii() and word.encode(errors="replace") != word.encode(errors="surrogatepass"):
+                raise ConfigError(f"{word!r} is not text in UTF-8: rename the file or folder.")
         with standard_output(goes_on=goes_on), as_ctrl_c():
             run(sys.argv[1:])
         if received:  # and the command has saved what it keeps
@@ -124,13 +126,6 @@ def _exit_by_signal() -> NoReturn:
     sys.exit(128 + number)
 
 
-def _require_text(arguments: list[str]) -> None:
-    """Raise ConfigError for an argument that is not UTF-8: what names a file goes into pages and JSON too."""
-    for word in arguments:
-        if not word.isascii() and word.encode(errors="replace") != word.encode(errors="surrogatepass"):
-            raise ConfigError(f"{word!r} is not text in UTF-8: rename the file or folder.")
-
-
 class _Notes(logging.Handler):
     """Prints what the library logs, such as the progress of a long start, as sentences on standard error."""
 
@@ -154,7 +149,9 @@ def parse_command(arguments: list[str]) -> Any:
         _announce_libraries(arguments[0])  # the game loads them, on which the defaults depend
     command = _read(arguments, _start(arguments))
     if makes_run and command.game != arguments[1]:
-        arguments = _game_first(arguments, command.game)
+        places = (place for place, word in enumerate(arguments) if word == command.game)
+        place = max(places, key=lambda i: not arguments[i - 1].startswith("--"))  # no value of an option
+        arguments = [arguments[0], command.game, *arguments[1:place], *arguments[place + 1 :]]
         command = _read(arguments, _start(arguments))
     if not makes_run:
         _announce_libraries(arguments[0])
@@ -165,13 +162,6 @@ def _announce_libraries(command: str) -> None:
     """Say that a command loads libraries, unless they are there."""
     if command not in NO_LIBRARY and ("numba" if command in NO_TORCH else "torch") not in sys.modules:
         warn("loading libraries takes some seconds.")
-
-
-def _game_first(arguments: list[str], game: str) -> list[str]:
-    """The arguments with the game right after the command."""
-    places = (place for place, word in enumerate(arguments) if word == game)
-    place = max(places, key=lambda i: not arguments[i - 1].startswith("--"))  # no value of an option
-    return [arguments[0], game, *arguments[1:place], *arguments[place + 1 :]]
 
 
 def _start(arguments: list[str]) -> RunConfig:

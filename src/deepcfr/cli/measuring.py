@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from deepcfr.cli.output import open_console, print_json, progress_of, text_of, warn
+from deepcfr.cli.output import open_console, print_json, progress_of, tell, warn
 from deepcfr.cli.player_records import Budget, Exploit, LowerBound, ManySpots, MatchUp, Rivals, SpotQuery, StrategyQuery
 from deepcfr.cli.running import cluster_of
 from deepcfr.config import DEFAULT_SEARCH
-from deepcfr.core.errors import ConfigError
+from deepcfr.core.errors import ConfigError, require_least
+from deepcfr.core.files import text_of
 
 
 def exploitability_command(command: Exploit) -> None:
-    if command.threads < 1:
-        raise ConfigError(f"--threads must be at least 1, but is {command.threads}.")
+    require_least(1, {"--threads": command.threads})
     from deepcfr.game.rules import PokerRules
     from deepcfr.measure.exploitability import exploitability
     from deepcfr.measure.limits import require_few_boards
@@ -50,14 +50,8 @@ def error_budget_command(command: Budget) -> None:
     from deepcfr.run.error_budget import BudgetSettings, budget_lines, run_budget
     from deepcfr.run.folder import RunFolder
 
-    settings = BudgetSettings(
-        skip=frozenset(command.skip),
-        solve_iterations=command.solve_iterations,
-        steps=command.steps,
-        examples=command.examples,
-        deviate=command.deviate,
-        threads=command.threads,
-    )
+    asked = {item.name: getattr(command, item.name) for item in fields(BudgetSettings)}
+    settings = BudgetSettings(**asked | {"skip": frozenset(command.skip)})
     console = Console(stderr=True, highlight=False, markup=False)
     with progress_of("error budget", console) as update:
         budget = run_budget(
@@ -66,10 +60,7 @@ def error_budget_command(command: Budget) -> None:
             warn,
             lambda what, done, total: update(done, total, what),
         )
-    if command.json:
-        print_json(budget.facts())
-    else:
-        open_console(False).print("\n".join(budget_lines(budget)))
+    tell(command.json, budget.facts(), "\n".join(budget_lines(budget)))
 
 
 def strategy_command(command: StrategyQuery) -> None:
@@ -84,10 +75,7 @@ def strategy_command(command: StrategyQuery) -> None:
         answer = query_infoset(policy, policy.game, command.situation)
     else:
         answer = query(policy, command.situation)
-    if command.json:
-        print_json(answer.facts())
-    else:
-        open_console(False).print(answer.describe())
+    tell(command.json, answer.facts(), answer.describe())
 
 
 def spot_command(command: SpotQuery) -> None:
@@ -207,7 +195,7 @@ def _locks(path: Path | None) -> list[dict[str, Any]]:
     if path is None:
         return []
     try:
-        locks = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_without_repeats)
+        locks = json.loads(text_of(path), object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"'{path}' is not JSON: {error}.") from error
     if not isinstance(locks, list):
@@ -231,13 +219,9 @@ def match_command(command: MatchUp) -> None:
     names = (command.first, command.second)
     first, second = load_players(names, command.policy, warn, search=command.search)
     terms = terms.settled(first)
-    console = open_console(command.json)
-    with progress_of("match", console) as update:
+    with progress_of("match", open_console(command.json)) as update:
         result = terms.play(first, second, update)
-    if command.json:
-        print_json(result.facts() | {"runs": list(names)})
-    else:
-        console.print(describe_match(result, names, terms))
+    tell(command.json, result.facts() | {"runs": list(names)}, describe_match(result, names, terms))
 
 
 def tournament_command(command: Rivals) -> None:
@@ -258,10 +242,8 @@ def tournament_command(command: Rivals) -> None:
 
 
 def lbr_command(command: LowerBound) -> None:
-    if command.threads < 1:
-        raise ConfigError(f"--threads must be at least 1, but is {command.threads}.")
-    if command.seed < 0:
-        raise ConfigError(f"--seed must not be negative, but is {command.seed}.")
+    require_least(1, {"--threads": command.threads})
+    require_least(0, {"--seed": command.seed})
     if command.lines is not None and not isinstance(command.boards, int):
         raise ConfigError("--lines is for sampled boards: give --boards a number with it.")
     if command.hands is not None and command.boards is not None:
@@ -286,7 +268,4 @@ def lbr_command(command: LowerBound) -> None:
             lines=LINES if command.lines is None else command.lines,
             on_board=update,
         )
-    if command.json:
-        print_json(result.facts() | {"run": command.run})
-    else:
-        open_console(False).print(result.describe())
+    tell(command.json, result.facts() | {"run": command.run}, result.describe())

@@ -9,12 +9,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from pathlib import Path
 from typing import Any, TextIO, cast
 
 from rich.console import Console
 
-from deepcfr.core.errors import ConfigError, DeepCFRError
+from deepcfr.core.errors import DeepCFRError
 
 
 class StandardOutput:
@@ -94,14 +93,14 @@ def print_json(value: dict[str, Any]) -> None:
     print(json.dumps(value))
 
 
+def tell(as_json: bool, facts: dict[str, Any], text: str) -> None:
+    """Print a result on standard output, as one JSON object or as text."""
+    if as_json:
+        print_json(facts)
+    else:
+        open_console(False).print(text)
+
+
 def warn(message: str) -> None:
     """Print a sentence on standard error."""
     print(f"deepcfr: {message}", file=sys.stderr)
-
-
-def text_of(path: Path) -> str:
-    """The text of a file. Raises ConfigError if it is none."""
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"'{path}' is not a text in UTF-8.") from error

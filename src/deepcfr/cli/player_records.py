@@ -127,42 +127,8 @@ class ManySpots:
     json: bool = False  # print one JSON object; progress goes to standard error
 
 
-@dataclass
-class MatchUp:
-    """Play two runs of one game against each other in both seats: exactly, over sampled boards, or over sampled hands.
-
-    A run is a folder, a shipped agent, or a scripted style: scripted:uniform, scripted:call or scripted:raise. STYLE:RUN is
-    a run in another style (aggressive, tight, random, calling-machine, tight-aggressive, deterministic, initial),
-    resolve:RUN is a run with search, and ensemble:RULE:RUN,RUN combines several runs (sum, mixture, member).
-    """
-
-    first: Positional[str]  # a run
-    second: Positional[str]  # another run of the same game
-    #: Number of boards to sample; every hand is played on each. `all` plays every board, so the result is exact (default:
-    #: all, but in games with bet sizes sampled deals)
-    boards: Boards = None
-    #: number of deals to sample, each played in both seats (default in games with bet sizes: 100,000)
-    hands: int | None = None
-    lines: int | None = None  # with --boards: number of betting sequences to sample in each round (default: 256)
-    seed: int = 0  # seed of boards, deals and actions
-    policy: PolicyName = "own"  # strategy of both runs
-    search: SearchConfig = field(default_factory=SearchConfig)
-    threads: int = 2  # number of CPU threads
-    json: bool = False  # print one JSON object; progress goes to standard error
-
-
-@dataclass
-class Rivals:
-    """Play several runs of one game against each other, or the first one against all others.
-
-    A run is a folder, a shipped agent, or a scripted style: scripted:uniform, scripted:call or scripted:raise. STYLE:RUN is
-    a run in another style (aggressive, tight, random, calling-machine, tight-aggressive, deterministic, initial),
-    resolve:RUN is a run with search, and ensemble:RULE:RUN,RUN combines several runs (sum, mixture, member).
-    """
-
-    runs: Positional[Annotated[tuple[str, ...], arg(help_behavior_hint="(required)")]]  # two or more runs of one game
-    styles: tuple[str, ...] = ()  # play every run also in these styles; all: in all styles
-    against_first: bool = False  # play only the matches of the first run, in its own style
+@dataclass(kw_only=True)
+class _Matches:
     #: Number of boards to sample; every hand is played on each. `all` plays every board, so the result is exact (default:
     #: all, but in games with bet sizes sampled deals)
     boards: Boards = None
@@ -174,6 +140,33 @@ class Rivals:
     search: SearchConfig = field(default_factory=SearchConfig)
     threads: int = 2  # number of CPU threads
     json: bool = False  # print one JSON object; progress goes to standard error
+
+
+@dataclass
+class MatchUp(_Matches):
+    """Play two runs of one game against each other in both seats: exactly, over sampled boards, or over sampled hands.
+
+    A run is a folder, a shipped agent, or a scripted style: scripted:uniform, scripted:call or scripted:raise. STYLE:RUN is
+    a run in another style (aggressive, tight, random, calling-machine, tight-aggressive, deterministic, initial),
+    resolve:RUN is a run with search, and ensemble:RULE:RUN,RUN combines several runs (sum, mixture, member).
+    """
+
+    first: Positional[str]  # a run
+    second: Positional[str]  # another run of the same game
+
+
+@dataclass
+class Rivals(_Matches):
+    """Play several runs of one game against each other, or the first one against all others.
+
+    A run is a folder, a shipped agent, or a scripted style: scripted:uniform, scripted:call or scripted:raise. STYLE:RUN is
+    a run in another style (aggressive, tight, random, calling-machine, tight-aggressive, deterministic, initial),
+    resolve:RUN is a run with search, and ensemble:RULE:RUN,RUN combines several runs (sum, mixture, member).
+    """
+
+    runs: Positional[Annotated[tuple[str, ...], arg(help_behavior_hint="(required)")]]  # two or more runs of one game
+    styles: tuple[str, ...] = ()  # play every run also in these styles; all: in all styles
+    against_first: bool = False  # play only the matches of the first run, in its own style
 
 
 @dataclass

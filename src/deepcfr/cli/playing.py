@@ -6,9 +6,10 @@ import secrets
 
 from rich.console import Console
 
-from deepcfr.cli.output import open_console, print_json, progress_of, text_of, warn
+from deepcfr.cli.output import open_console, print_json, progress_of, tell, warn
 from deepcfr.cli.player_records import Acpc, Api, Host, OwnHands, Play, ReviewHands, Serve, SlumbotMatch
 from deepcfr.core.errors import ConfigError
+from deepcfr.core.files import text_of
 
 
 def play_command(command: Play) -> None:
@@ -118,10 +119,7 @@ def acpc_command(command: Acpc) -> None:
         say=warn,
         stack=command.stack,
     )
-    if command.json:
-        print_json(facts)
-    else:
-        open_console(False).print(words)
+    tell(command.json, facts, words)
 
 
 def slumbot_command(command: SlumbotMatch) -> None:
@@ -130,14 +128,11 @@ def slumbot_command(command: SlumbotMatch) -> None:
 
     (policy,) = load_players((command.run,), command.policy, warn)
     session = Slumbot(policy, command.address, command.seed, command.seconds)
-    console = open_console(command.json)
-    with progress_of("hands", console) as update:
+    with progress_of("hands", open_console(command.json)) as update:
         score = session.play(command.hands, lambda done: update(done, command.hands))
-    if command.json:
-        print_json(score.facts() | session.agent.facts() | {"player": command.run})
-    else:
-        against = f"{command.run} against Slumbot at {score.game}"
-        console.print(f"{against}: {score.describe()}. {session.agent.describe()}")
+    facts = score.facts() | session.agent.facts() | {"player": command.run}
+    against = f"{command.run} against Slumbot at {score.game}"
+    tell(command.json, facts, f"{against}: {score.describe()}. {session.agent.describe()}")
 
 
 def dealer_command(command: Host) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
 
 from deepcfr.cli.output import open_console, print_json, warn
 from deepcfr.cli.records import (
@@ -20,55 +23,28 @@ from deepcfr.cli.records import (
     Train,
     check_minutes,
 )
-from deepcfr.config import RunConfig, read_settings
-from deepcfr.core.errors import CheckpointError, ClusterError, ConfigError, GameError
+from deepcfr.config import read_settings
+from deepcfr.core.errors import CheckpointError, ClusterError, ConfigError, GameError, require_least
 
 if TYPE_CHECKING:
     from deepcfr.cluster.ray_cluster import RayCluster
 
 
-def games_command(command: Games) -> None:
-    from deepcfr.run.listing import game_facts, show_games
+def list_command(command: Games | Models | Runs) -> None:
+    from deepcfr.run import listing
 
-    facts = game_facts([str(path) for path in command.definition])
-    if command.json:
-        print_json({"games": facts})
+    show: Callable[[list[dict[str, Any]], Console], None]
+    if isinstance(command, Games):
+        name, show = "games", listing.show_games
+        facts = listing.game_facts([str(path) for path in command.definition])
+    elif isinstance(command, Models):
+        name, show, facts = "models", listing.show_models, listing.model_facts(command.folder)
     else:
-        show_games(facts, open_console(False))
-
-
-def models_command(command: Models) -> None:
-    from deepcfr.run.listing import model_facts, show_models
-
-    facts = model_facts(command.folder)
+        name, show, facts = "runs", listing.show_runs, listing.run_facts(command.folder)
     if command.json:
-        print_json({"models": facts})
+        print_json({name: facts})
     else:
-        show_models(facts, open_console(False))
-
-
-def runs_command(command: Runs) -> None:
-    from deepcfr.run.listing import run_facts, show_runs
-
-    facts = run_facts(command.folder)
-    if command.json:
-        print_json({"runs": facts})
-    else:
-        show_runs(facts, open_console(False))
-
-
-def train_command(command: Train) -> None:
-    config, cluster = command.run_config(), cluster_of(command.ray, command.workers)
-    _note_game(command)
-    _start(config, command.out, command.json, cluster)
-
-
-def _note_game(command: Train | Solve) -> None:
-    """Warn of settings that were written for another game."""
-    if command.config:
-        game = read_settings(command.config).get("game", command.game)
-        if game != command.game:
-            warn(f"{command.config} has settings for {game}; they are used for {command.game}.")
+        show(facts, open_console(False))
 
 
 def cluster_of(ray: str | None, workers: int | None) -> RayCluster | None:
@@ -84,22 +60,22 @@ def cluster_of(ray: str | None, workers: int | None) -> RayCluster | None:
     return RayCluster(ray, DEFAULT_WORKERS if workers is None else workers)
 
 
-def solve_command(command: Solve) -> None:
+def start_command(command: Train | Solve) -> None:
     config = command.run_config()
-    _note_game(command)
-    _start(config, command.out, command.json)
-
-
-def _start(config: RunConfig, out: Path, as_json: bool, cluster: RayCluster | None = None) -> None:
+    cluster = cluster_of(command.ray, command.workers) if isinstance(command, Train) else None
+    if command.config:
+        game = read_settings(command.config).get("game", command.game)
+        if game != command.game:
+            warn(f"{command.config} has settings for {game}; they are used for {command.game}.")
     from deepcfr.run.folder import RunFolder
 
-    run = RunFolder.plan(out, config)
+    run = RunFolder.plan(command.out, config)
     run.cost_notes()  # refuses what does not fit
     if cluster:
         cluster.connect()
     run.begin()
     try:
-        _run(run, as_json, cluster)
+        _run(run, command.json, cluster)
     except (ConfigError, GameError):
         if not run.metrics_path.exists():  # the settings do not suit the game, so nothing has been trained
             run.withdraw()
@@ -113,10 +89,8 @@ def abstract_command(command: Abstract) -> None:
     from deepcfr.buckets.make import make_abstraction
     from deepcfr.game.presets import cards_of, load_source
 
-    if command.threads < 1:
-        raise ConfigError(f"--threads must be at least 1, but is {command.threads}.")
-    if command.seed < 0:
-        raise ConfigError(f"--seed must not be negative, but is {command.seed}.")
+    require_least(1, {"--threads": command.threads})
+    require_least(0, {"--seed": command.seed})
     if command.out.exists() and (not command.out.is_dir() or any(command.out.iterdir())):
         raise CheckpointError(f"'{command.out}' already exists: choose another folder.")
     rules = cards_of(load_source(command.game))

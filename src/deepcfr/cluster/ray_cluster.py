@@ -17,7 +17,7 @@ from ray.exceptions import RaySystemError
 
 from deepcfr.cluster.ray_workers import RayTraversals, RayWorkers
 from deepcfr.config import RunConfig
-from deepcfr.core.errors import ClusterError, ConfigError
+from deepcfr.core.errors import ClusterError, require_least
 from deepcfr.defaults import LOCAL_CLUSTER
 from deepcfr.game.presets import GameSource
 
@@ -29,8 +29,7 @@ class RayCluster:
     """The Ray cluster of a run's workers: one at an address, or one on this machine that ends with this process."""
 
     def __init__(self, address: str, workers: int) -> None:
-        if workers < 1:
-            raise ConfigError(f"--workers must be at least 1, but is {workers}.")
+        require_least(1, {"--workers": workers})
         self.address, self.workers = address, workers
 
     def traversals(self, source: GameSource, config: RunConfig) -> RayTraversals:
@@ -100,7 +99,13 @@ def require_cluster(address: str, seconds: float) -> None:
 
     The check runs in a process that can be killed, because Ray would retry for minutes and print a line each time.
     """
-    _knock(address)
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise ClusterError(f"'{address}' is no address of a Ray cluster: it should read HOST:PORT.")
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except (OSError, OverflowError, UnicodeError) as error:  # UnicodeError: a name that cannot be one of a host
+        raise ClusterError(f"Nothing answers at '{address}', so there is no Ray cluster: {error}.") from error
     command = [sys.executable, "-m", "ray.scripts.scripts", "status", "--address", address]
     try:
         found = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
@@ -118,14 +123,3 @@ def require_cluster(address: str, seconds: float) -> None:
     reasons = [line.partition(": ")[2] for line in found.stderr.splitlines() if "Error: " in line]
     reason = reasons[-1].rstrip(".") if reasons else "it does not say why"
     raise ClusterError(f"'{address}' cannot be joined as a Ray cluster: {reason}.")
-
-
-def _knock(address: str) -> None:
-    """Raise ClusterError if nothing listens at the address."""
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal():
-        raise ClusterError(f"'{address}' is no address of a Ray cluster: it should read HOST:PORT.")
-    try:
-        socket.create_connection((host, int(port)), timeout=5).close()
-    except (OSError, OverflowError, UnicodeError) as error:  # UnicodeError: a name that cannot be one of a host
-        raise ClusterError(f"Nothing answers at '{address}', so there is no Ray cluster: {error}.") from error

@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Iterator
 
-from deepcfr.config.records import FitConfig, RunConfig, lists_histories
+from deepcfr.config.records import OPENSPIEL, FitConfig, RunConfig, names_class
 from deepcfr.core.errors import ConfigError
 
 # Smallest and largest allowed value of every number, by section (or class) and name.
@@ -82,7 +82,8 @@ def config_problems(config: RunConfig) -> Iterator[str]:
     if config.evaluation.policy != "average":
         solver = "tabular solvers" if config.tabular else config.method
         yield f"'evaluation.policy' must be average for {solver}, but is {config.evaluation.policy}."
-    if config.solver in ("xfp", "egt") and not lists_histories(config.game):
+    listed = config.game.startswith(OPENSPIEL) or names_class(config.game)
+    if config.solver in ("xfp", "egt") and not listed:
         yield (
             f"'solver' is {config.solver}, which is for games of OpenSpiel and classes, such as openspiel:leduc_poker, but "
             f"the game is {config.game}."
@@ -160,7 +161,7 @@ def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:
     groups |= {
         "a panel keeps all its hands": _changed(config, "memory"),
         "a panel plays and records whole hands": _changed(config, "sampling", "decisions", "hands"),
-        "the decisions of a hand have different pots": ["advantage.units"] if config.advantage.pot_units else [],
+        "the decisions of a hand have different pots": ["advantage.units"] if config.advantage.units == "pots" else [],
     }
     for section in ("advantage", "average"):
         groups[f"the examples of '{section}.batch_size' are hands"] = _changed(config, section, "draw")

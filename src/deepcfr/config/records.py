@@ -19,11 +19,6 @@ def names_class(game: str) -> bool:
     return bool(_CLASS.fullmatch(game)) and not game.startswith(OPENSPIEL)
 
 
-def lists_histories(game: str) -> bool:
-    """Whether a game's name is that of one whose histories are listed."""
-    return game.startswith(OPENSPIEL) or names_class(game)
-
-
 @dataclass(frozen=True)
 class CFRConfig:
     """The iterations of CFR (Algorithm 1)."""
@@ -91,11 +86,6 @@ class SamplingConfig:
     def on_panel(self) -> bool:
         """Whether every iteration visits the same boards."""
         return self.kind == "public-chance" and self.panel
-
-    @property
-    def learns_values(self) -> bool:
-        """Whether advantages are estimated with learnt values of histories."""
-        return self.kind == "outcome" and self.estimate != "payoffs"
 
     @property
     def exploration(self) -> float:
@@ -169,11 +159,6 @@ class AdvantageFitConfig(FitConfig):
     target: Literal["mean", "bootstrap", "predict", "sum"] = "mean"
 
     @property
-    def pot_units(self) -> bool:
-        """Whether advantages are fitted in units of the pot."""
-        return self.units == "pots"
-
-    @property
     def bootstrapped(self) -> bool:
         """Whether a network keeps the sums of earlier iterations, and not a memory."""
         return self.target != "mean"
@@ -230,9 +215,8 @@ class RuntimeConfig:
 
     device: str = "cpu"  #: a torch device
     threads: int = 2  #: number of CPU threads
-    checkpoint_seconds: int = (
-        120  #: seconds between checkpoints, each at the end of an iteration; 0: after every iteration
-    )
+    #: seconds between checkpoints, each at the end of an iteration; 0: after every iteration
+    checkpoint_seconds: int = 120
     minutes: float = 0.0  #: time limit of the run; 0 is no limit
 
 
@@ -368,14 +352,13 @@ class RunConfig:
     @property
     def plays_all_hands(self) -> bool:
         """Whether all hands are played out at once, instead of single histories."""
-        if self.tabular:
-            return self.solver != "mccfr"
-        return self.solver == "deep-cfr" and self.sampling.kind == "public-chance"
+        deep = self.solver == "deep-cfr" and self.sampling.kind == "public-chance"
+        return self.solver != "mccfr" if self.tabular else deep
 
     @property
     def has_values(self) -> bool:
-        """Whether the run learns the values of histories."""
-        return self.solver == "deep-cfr" and self.sampling.learns_values
+        """Whether the run estimates advantages with learnt values of histories."""
+        return self.solver == "deep-cfr" and self.sampling.kind == "outcome" and self.sampling.estimate != "payoffs"
 
     @property
     def method(self) -> str:

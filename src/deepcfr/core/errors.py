@@ -17,6 +17,13 @@ class ConfigError(DeepCFRError):
     """An impossible value in a configuration file, on the command line or in a text."""
 
 
+def require_least(least: int, numbers: dict[str, int | None]) -> None:
+    """Raise ConfigError naming the first of some numbers that is below `least`; None is no number."""
+    for name, value in numbers.items():
+        if value is not None and value < least:
+            raise ConfigError(f"{name} must be at least {least}, but is {value}.")
+
+
 class GameError(DeepCFRError):
     """Contradictory rules, a malformed game definition, or a game that does not support the request."""
 

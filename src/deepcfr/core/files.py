@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import logging
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from platformdirs import user_cache_dir, user_state_dir
 
-from deepcfr.core.errors import CheckpointError
+from deepcfr.core.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
     import torch
@@ -21,39 +23,53 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 
-def write_atomically(path: Path, data: bytes | memoryview) -> None:
-    """Write to a temporary name, sync, rename. Raises CheckpointError if the file cannot be written.
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a temporary name for a file to be written, then sync and rename it; after an error nothing is left of it.
 
-    If two processes write the same file at once, the later one wins.
+    If two processes write the same file at once, the later one wins. Raises CheckpointError if it cannot be written.
     """
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield temporary
+            with open(temporary, "rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+    except BaseException:
         with suppress(OSError):
             temporary.unlink()
-        raise cannot_write(path, error) from error
+        raise
+
+
+def write_atomically(path: Path, data: bytes | memoryview) -> None:
+    """Write a file as `replacing` does."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)
 
 
 def require_writable(path: Path) -> None:
     """Raise CheckpointError if `write_atomically` could not write a file here; makes its folder."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.touch()
         temporary.unlink()
-    except OSError as error:
-        raise cannot_write(path, error) from error
 
 
 def cannot_write(path: Path, error: OSError) -> CheckpointError:
     """The error for a path that cannot be written, with the system's reason."""
     return CheckpointError(f"'{path}' cannot be written: {error.strerror or error}.")
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise what `cannot_write` returns in the place of an OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(path, error) from error
 
 
 def sync_folder(path: Path) -> None:
@@ -95,6 +111,14 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
+def text_of(path: Path) -> str:
+    """The text of a file. Raises ConfigError if it is none."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"'{path}' is not a text in UTF-8.") from error
+
+
 def json_bytes(value: dict[str, Any]) -> bytes:
     """A JSON object as indented UTF-8 text."""
     return (json.dumps(value, indent=2) + "\n").encode()
@@ -103,6 +127,13 @@ def json_bytes(value: dict[str, Any]) -> bytes:
 def signed_json(value: dict[str, Any]) -> bytes:
     """A JSON object as `json_bytes` gives it, with its `checksum`."""
     return json_bytes(value | {"checksum": self_checksum(value)})
+
+
+def csv_text(rows: Iterable[Sequence[object]]) -> str:
+    """Rows as CSV."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(rows)
+    return file.getvalue()
 
 
 def cache_folder() -> Path | None:
@@ -142,15 +173,10 @@ def kept_arrays(name: str, title: str, make: Callable[[], dict[str, torch.Tensor
     path = folder / f"{name}.safetensors"
     with suppress(OSError, SafetensorError):
         return load_file(path)
-    arrays, temporary = make(), path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    arrays = make()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(arrays, temporary)
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except (OSError, SafetensorError) as error:
-        with suppress(OSError):
-            temporary.unlink()
-        _LOG.warning(f"{title} cannot be kept in '{path}': {error}.")
+        with replacing(path) as temporary:
+            save_file(arrays, temporary)
+    except (CheckpointError, SafetensorError) as error:
+        _LOG.warning(f"{title} cannot be kept in '{folder}': {error}")
     return arrays

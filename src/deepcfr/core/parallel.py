@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Protocol, TypeVar
 
-from deepcfr.core.errors import ConfigError
+from deepcfr.core.errors import require_least
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -66,8 +66,7 @@ class Workers:
     """
 
     def __init__(self, count: int) -> None:
-        if count < 1:
-            raise ConfigError(f"The number of threads must be at least 1, but is {count}.")
+        require_least(1, {"The number of threads": count})
         self.count = count
         _one_core()
         self._pool = ThreadPoolExecutor(count, initializer=_new_thread) if count > 1 else None

@@ -193,8 +193,7 @@ def gain(position: Ints, player: int, result: int) -> int:
 def round_starts(positions: Ints, round_: int) -> Ints:
     """The nodes [n] where a round began, for positions [n] of that round or a later one."""
     lines = positions[:, HISTORY] >> _ROUND_BITS * (1 + positions[:, ROUND] - round_)
-    nodes: Ints = lines << _ROUND_BITS + 2  # no action of the round, not ended
-    return nodes
+    return lines << _ROUND_BITS + 2  # no action of the round, not ended
 
 
 # Many positions at once
@@ -291,8 +290,7 @@ def positions_in(bets: BetSizes, child: Ints) -> Ints:
 
 def nodes_of(positions: Ints) -> Ints:
     """The numbers of positions, [n]."""
-    nodes: Ints = (positions[:, HISTORY] << 2) + positions[:, ENDED]
-    return nodes
+    return (positions[:, HISTORY] << 2) + positions[:, ENDED]
 
 
 @nb.njit(cache=True, nogil=True)

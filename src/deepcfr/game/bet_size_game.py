@@ -79,8 +79,7 @@ class ImplicitPoker(BetSizePoker):
         self.deals_before = NodeFunction(self._deals_before)
 
     def positions(self, nodes: Ints) -> Ints:
-        found: Ints = positions_at(self.bets, nodes)
-        return found
+        return positions_at(self.bets, nodes)
 
     def _place(self, node: torch.Tensor, entry: int) -> torch.Tensor:
         return torch.from_numpy(places(self.bets, node.numpy())[entry])

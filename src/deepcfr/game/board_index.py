@@ -82,7 +82,13 @@ def count_classes(num_ranks: int, num_suits: int, groups: tuple[int, ...]) -> in
     for renaming in permutations(range(num_suits)):
         deals = {tuple(0 for _ in groups): 1}
         for length in _cycle_lengths(renaming) * num_ranks:
-            deals = _with_cycle(deals, length, groups)
+            result = dict(deals)
+            for sizes, ways in deals.items():
+                for group, most in enumerate(groups):
+                    if sizes[group] + length <= most:
+                        grown = (*sizes[:group], sizes[group] + length, *sizes[group + 1 :])
+                        result[grown] = result.get(grown, 0) + ways
+            deals = result
         fixed += deals.get(groups, 0)
     return fixed // factorial(num_suits)
 
@@ -97,17 +103,6 @@ def _cycle_lengths(renaming: tuple[int, ...]) -> list[int]:
         if length:
             lengths.append(length)
     return lengths
-
-
-def _with_cycle(deals: dict[tuple[int, ...], int], length: int, groups: tuple[int, ...]) -> dict[tuple[int, ...], int]:
-    """Counts of deals by group sizes after a cycle of `length` cards goes to one of the groups or to none."""
-    result = dict(deals)
-    for sizes, ways in deals.items():
-        for group, most in enumerate(groups):
-            if sizes[group] + length <= most:
-                grown = (*sizes[:group], sizes[group] + length, *sizes[group + 1 :])
-                result[grown] = result.get(grown, 0) + ways
-    return result
 
 
 def inverse_renamings(num_suits: int) -> Ints:

@@ -8,6 +8,7 @@ renames the suits in the order of their holdings and sorts every group, so it is
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from deepcfr.core.compiled import nb
 from deepcfr.core.errors import ConfigError
-from deepcfr.core.types import NO_CARD
+from deepcfr.core.types import NO_CARD, Cards
 from deepcfr.game.rules import PokerRules
 
 SUIT_SIGNS = dict(zip(map(ord, "♣♧♦♢♥♡♠♤"), "ccddhhss", strict=True))
@@ -239,6 +240,12 @@ def address_of(stream: np.uint64, traversal: int) -> np.uint64:
 def uniform_at(address: np.uint64, place: int) -> float:
     """The uniform of `deepcfr.core.rng.addressed_uniforms` at (traversal, place)."""
     return (_mix(address + np.uint64(place) * _SECOND) >> _S40) * 2.0**-24
+
+
+def free_holes(rules: PokerRules, dead: Sequence[int]) -> Cards:
+    """Every private hand that has no card of `dead`, uint8 [H, hole cards]."""
+    holes = all_hands(rules.num_cards, rules.hole_cards)
+    return holes[~np.isin(holes, dead).any(1)]
 
 
 @nb.njit(cache=True, nogil=True)

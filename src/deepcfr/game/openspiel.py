@@ -274,7 +274,12 @@ def _make(name: str, make: Callable[[SpielGame], _Made]) -> _Made:
     pyspiel = import_pyspiel()
     short = name.split("(")[0].strip()
     if short not in pyspiel.registered_names():
-        _register_python_games(short)
+        try:
+            importlib.import_module("open_spiel.python.games")
+        except ImportError as error:
+            raise GameError(
+                f"OpenSpiel has no game '{short}' in C++, and its games in Python cannot be loaded: {error}."
+            ) from error
     if short not in pyspiel.registered_names():
         near = difflib.get_close_matches(short, pyspiel.registered_names())
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
@@ -284,16 +289,6 @@ def _make(name: str, make: Callable[[SpielGame], _Made]) -> _Made:
     except (pyspiel.SpielError, IndexError) as error:  # ValueError if a parameter without default is missing
         reason = str(error).strip().partition("\n")[0].rstrip(".")
         raise GameError(f"OpenSpiel refuses '{name}': {reason}.") from error
-
-
-def _register_python_games(wanted: str) -> None:
-    """Let OpenSpiel know its games that are written in Python, such as python_kuhn_poker."""
-    try:
-        importlib.import_module("open_spiel.python.games")
-    except ImportError as error:
-        raise GameError(
-            f"OpenSpiel has no game '{wanted}' in C++, and its games in Python cannot be loaded: {error}."
-        ) from error
 
 
 class OpenSpielGame(TreeGame):

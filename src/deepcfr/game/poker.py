@@ -47,7 +47,12 @@ class Poker(ABC):
     def __init__(
         self, rules: PokerRules, suits: Suits = "canonical", device: str = "cpu", source: BetSizeRules | None = None
     ) -> None:
-        _require_supported(rules)
+        groups = 1 + sum(cards > 0 for cards in rules.board_cards)
+        problems = [problem] if (problem := hand_problem(rules)) else []
+        if groups > MAX_GROUPS:
+            problems.append(f"{rules.name} deals cards {groups} times, and at most {MAX_GROUPS} times are supported.")
+        if problems:
+            raise GameError(problems)
         self.rules, self.source = rules, source or rules
         self.suits: Suits = suits
         self.device = device
@@ -231,15 +236,6 @@ def poker_game(game: Game, needs: str = _NEEDS) -> PokerGame:
     if isinstance(game, Poker):
         raise too_large(game.name)
     raise GameError(f"{needs}, but '{game.name}' is not one.")
-
-
-def _require_supported(rules: PokerRules) -> None:
-    groups = 1 + sum(cards > 0 for cards in rules.board_cards)
-    problems = [problem] if (problem := hand_problem(rules)) else []
-    if groups > MAX_GROUPS:
-        problems.append(f"{rules.name} deals cards {groups} times, and at most {MAX_GROUPS} times are supported.")
-    if problems:
-        raise GameError(problems)
 
 
 def payoff_table(rules: PokerRules, tree: PublicTree) -> npt.NDArray[np.float64]:

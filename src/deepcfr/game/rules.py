@@ -271,36 +271,33 @@ _FHP = PokerRules(
     milli_unit="mbb/g",
 )
 
+_KUHN = PokerRules(
+    name="kuhn",
+    num_ranks=3,
+    num_suits=1,
+    hole_cards=1,
+    board_cards=(0,),
+    blinds=(1, 1),
+    first_player=(0,),
+    raise_size=(1,),
+    max_raises=(1,),
+    unit_chips=1,
+    unit="antes",
+    milli_unit="mA/g",
+    rank_symbols="JQK",
+)
+
 PRESETS: dict[str, PokerRules] = {
-    "kuhn": PokerRules(
-        name="kuhn",
-        num_ranks=3,
-        num_suits=1,
-        hole_cards=1,
-        board_cards=(0,),
-        blinds=(1, 1),
-        first_player=(0,),
-        raise_size=(1,),
-        max_raises=(1,),
-        unit_chips=1,
-        unit="antes",
-        milli_unit="mA/g",
-        rank_symbols="JQK",
-    ),
-    "leduc": PokerRules(
+    "kuhn": _KUHN,
+    "leduc": replace(
+        _KUHN,
         name="leduc",
-        num_ranks=3,
         num_suits=2,
-        hole_cards=1,
+        suit_symbols="",
         board_cards=(0, 1),
-        blinds=(1, 1),
         first_player=(0, 0),
         raise_size=(2, 4),
         max_raises=(2, 2),
-        unit_chips=1,
-        unit="antes",
-        milli_unit="mA/g",
-        rank_symbols="JQK",
     ),
     "fhp": _FHP,
     # A small cousin of fhp with its betting and its hands, but five ranks: 543,400 infosets and 1,140 boards, on which

@@ -149,15 +149,6 @@ def strength_tables(
 
     Raises ConfigError for games without cards or with more than two hole cards, and if the table would be too large.
     """
-    _require_affordable(card_groups, num_ranks, num_suits, spread)
-    with _lock:
-        return _on_device(card_groups[0], sum(card_groups[1:]), num_ranks, num_suits, device, spread)
-
-
-_lock = Lock()  # threads that need a table at the same time wait for one of them to make it
-
-
-def _require_affordable(card_groups: tuple[int, ...], num_ranks: int, num_suits: int, spread: bool) -> None:
     if not card_groups:
         raise ConfigError("'network.strength' needs a game with cards, and this one has none that a network could see.")
     if card_groups[0] > 2:
@@ -168,6 +159,11 @@ def _require_affordable(card_groups: tuple[int, ...], num_ranks: int, num_suits:
             f"'network.strength' needs a table of {size / 1e6:,.0f} MB in this game, and at most "
             f"{MOST_BYTES / 1e6:,.0f} MB are allowed."
         )
+    with _lock:
+        return _on_device(card_groups[0], sum(card_groups[1:]), num_ranks, num_suits, device, spread)
+
+
+_lock = Lock()  # threads that need a table at the same time wait for one of them to make it
 
 
 @cache

@@ -179,8 +179,7 @@ def class_game(name: str, device: str = "cpu") -> Game:
         return ClassGame(made, name, device)
     if isinstance(made.actor, torch.Tensor):
         check_game(made)
-    game: Game = made
-    return game
+    return made
 
 
 def _broken(name: str, what: str, error: Exception) -> GameError:
@@ -295,5 +294,4 @@ def _features(game: DealtGame, infosets: Infosets) -> npt.NDArray[np.float32]:
     deck = game.encoding.num_ranks * game.encoding.num_suits
     shown = infosets.cards[:, :, None].long() == torch.arange(deck)
     public = game.encoding.node_features.cpu()[infosets.node.long()]
-    features: npt.NDArray[np.float32] = torch.cat([public, shown.flatten(1).float()], 1).numpy()
-    return features
+    return torch.cat([public, shown.flatten(1).float()], 1).numpy()

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from deepcfr.core.errors import ConfigError
+from deepcfr.core.errors import ConfigError, require_least
 from deepcfr.core.rng import key
 from deepcfr.game.betting import NOT_TERMINAL, SHOWDOWN, BettingState, first_state, next_state
 from deepcfr.game.cards import deal_cards
@@ -60,10 +60,8 @@ class Terms:
     seconds: float = 60.0  # to connect, and for every answer
 
     def __post_init__(self) -> None:
-        if self.hands < 1:
-            raise ConfigError(f"--hands must be at least 1, but is {self.hands}.")
-        if self.seed < 0:
-            raise ConfigError(f"--seed must not be negative, but is {self.seed}.")
+        require_least(1, {"--hands": self.hands})
+        require_least(0, {"--seed": self.seed})
         if not self.seconds > 0:
             raise ConfigError(f"--seconds must be more than 0, but is {self.seconds:g}.")
 

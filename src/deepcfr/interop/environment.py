@@ -122,8 +122,7 @@ class GameEnv(AECEnv):  # type: ignore[misc]
         if self._over:
             raise GameError("The hand is over.")
         row = player.probabilities(self._infosets())[0].double()
-        shares: np.ndarray[Any, np.dtype[np.float64]] = (row / row.sum()).cpu().numpy()
-        return shares
+        return (row / row.sum()).cpu().numpy()
 
     def agent_iter(self, max_iter: int = 2**63) -> AECIterable:
         """The players in the order in which they act. Raises GameError before `reset`."""
@@ -133,8 +132,7 @@ class GameEnv(AECEnv):  # type: ignore[misc]
     def last(self, observe: bool = True) -> tuple[dict[str, Any] | None, float, bool, bool, dict[str, Any]]:
         """Observe the player to act, as PettingZoo defines it. Raises GameError before `reset`."""
         self._require_reset()
-        told: tuple[dict[str, Any] | None, float, bool, bool, dict[str, Any]] = super().last(observe)
-        return told
+        return super().last(observe)
 
     def _require_reset(self) -> None:
         if not hasattr(self, "_deals"):

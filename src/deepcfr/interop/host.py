@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from deepcfr.config import DEFAULT_SEARCH, SearchConfig
-from deepcfr.core.errors import ConfigError, GameError
+from deepcfr.core.errors import ConfigError, GameError, require_least
 from deepcfr.core.rng import key
 from deepcfr.core.types import OnProgress, Say
 from deepcfr.game.base import Game
@@ -159,7 +159,8 @@ def _recorder(
     writers: list[Callable[[PlayedHand], object]] = []
     written: list[Path] = []
     if records.phh:
-        from deepcfr.interop.hand_history import format_history, require_history
+        from deepcfr.interop.hand_history import require_history
+        from deepcfr.interop.write_history import format_history
 
         require_history(rules)
     hands = 0
@@ -223,10 +224,7 @@ def join_match(
     """
     if not 1 <= port <= 65_535:
         raise ConfigError(f"--port must be from 1 to 65535, but is {port}.")
-    if seed < 0:
-        raise ConfigError(f"--seed must not be negative, but is {seed}.")
-    if retries < 0:
-        raise ConfigError(f"--retries must not be negative, but is {retries}.")
+    require_least(0, {"--seed": seed, "--retries": retries})
     if not seconds > 0:
         raise ConfigError(f"--seconds must be more than 0, but is {seconds:g}.")
     game, free = policy.game, None

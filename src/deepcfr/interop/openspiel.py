@@ -211,5 +211,4 @@ def _of_poker(policy: Policy, game: PokerGame, spiel_game: SpielGame) -> _Answer
 
 
 def _ask(policy: Policy, infoset: Infosets) -> np.ndarray[Any, np.dtype[np.float64]]:
-    row: np.ndarray[Any, np.dtype[np.float64]] = policy.probabilities(infoset)[0].double().cpu().numpy()
-    return row
+    return policy.probabilities(infoset)[0].double().cpu().numpy()

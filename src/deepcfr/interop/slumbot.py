@@ -17,7 +17,7 @@ from http.client import HTTPException
 from threading import TIMEOUT_MAX
 from typing import Any
 
-from deepcfr.core.errors import ConfigError, GameError
+from deepcfr.core.errors import ConfigError, GameError, require_least
 from deepcfr.game.betting import NOT_TERMINAL, SHOWDOWN, BettingState, first_state, next_state
 from deepcfr.game.rules import PokerRules, no_limit
 from deepcfr.interop.acpc import Betting, MatchState, Move, ProtocolError, action_of, gain_of, quote, read_betting
@@ -64,8 +64,7 @@ class Slumbot:
         Raises ProtocolError if the server cannot be reached, breaks its protocol or counts other chips, and ConfigError
         for fewer than one hand.
         """
-        if hands < 1:
-            raise ConfigError(f"--hands must be at least 1, but is {hands}.")
+        require_least(1, {"--hands": hands})
         self.agent.warm_up()
         won: list[float] = []
         for number in range(hands):
@@ -118,7 +117,14 @@ class Slumbot:
             reason = getattr(error, "reason", None) or error
             reason = getattr(reason, "strerror", None) or reason
             raise ProtocolError(f"{self.address} cannot be reached: {reason}.") from error
-        answer = _read_json(raw)
+        if len(raw) > MOST_BYTES:
+            raise ProtocolError(f"The server sent more than {MOST_BYTES:,} bytes.")
+        try:
+            answer = json.loads(raw)
+        except (ValueError, RecursionError) as error:
+            raise ProtocolError(f"The server sent {raw[:60]!r}, which is not JSON.") from error
+        if not isinstance(answer, dict):
+            raise ProtocolError(f"The server sent {raw[:60]!r}, which is no JSON object.")
         if "error_msg" in answer:
             raise ProtocolError(f"The server says: {quote(str(answer['error_msg']))}")
         if isinstance(answer.get("token"), str):
@@ -134,18 +140,6 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 _OPENER = urllib.request.build_opener(_NoRedirects)
-
-
-def _read_json(raw: bytes) -> dict[str, Any]:
-    if len(raw) > MOST_BYTES:
-        raise ProtocolError(f"The server sent more than {MOST_BYTES:,} bytes.")
-    try:
-        answer = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"The server sent {raw[:60]!r}, which is not JSON.") from error
-    if not isinstance(answer, dict):
-        raise ProtocolError(f"The server sent {raw[:60]!r}, which is no JSON object.")
-    return answer
 
 
 def read_answer(rules: PokerRules, answer: dict[str, Any], hand: int) -> MatchState:

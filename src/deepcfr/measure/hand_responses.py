@@ -103,8 +103,7 @@ class Responder:
             return results_before_cards(self.rules)[list(hands)].astype(np.float64)
         total = np.empty((len(hands), len(self.holes)), np.float32)
         compare_hands(self.rules, board, self.holes, np.array(hands), self._scratch, total)
-        rows: Doubles = total.astype(np.float64) / comparisons(self.rules, len(board))
-        return rows
+        return total.astype(np.float64) / comparisons(self.rules, len(board))
 
 
 class ResponderHand:
@@ -274,8 +273,7 @@ class ResponderHand:
         """The responder's odds against every hand on the board of a round, [H]."""
         if round_ not in self._odds:
             self._odds[round_] = self.responder.odds(self.hands, self._board(round_))
-        row: Doubles = self._odds[round_][self.seat]
-        return row
+        return self._odds[round_][self.seat]
 
     def _board(self, round_: int) -> tuple[int, ...]:
         rules = self.responder.rules
@@ -285,5 +283,4 @@ class ResponderHand:
 
 def total(part: Range) -> Doubles:
     """The reach of the opponent's hands, [H], however it understands the betting."""
-    weights: Doubles = sum((weights for _, weights in part[1:]), part[0][1])
-    return weights
+    return sum((weights for _, weights in part[1:]), part[0][1])

@@ -98,7 +98,9 @@ class Descent:
         results = self._workers.map(self._gradient, pieces) if len(pieces) > 1 else map(self._gradient, pieces)
         for loss, part in results:
             value += loss
-            _accumulate(self.parameters, part)
+            for parameter, gradient in zip(self.parameters, part, strict=True):
+                if gradient is not None:
+                    parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
         return value
 
     def _pieces(self, index: torch.Tensor) -> list[torch.Tensor]:
@@ -140,12 +142,6 @@ class Descent:
         except RuntimeError as error:
             raise TrainingError(f"A step cannot be captured as a CUDA graph: {error}.") from error
         return graph
-
-
-def _accumulate(parameters: list[nn.Parameter], part: tuple[torch.Tensor | None, ...]) -> None:
-    for parameter, gradient in zip(parameters, part, strict=True):
-        if gradient is not None:
-            parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
 
 
 _REPORT = 100  # losses are read from the device, and checked, this often

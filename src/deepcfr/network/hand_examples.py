@@ -91,7 +91,9 @@ class HandExamples:
         self._scaled = scaled
         self._knee = 0.0
         self._knee = compress * self._positive()
-        self._mass = self._mean_weight()
+        found = [float((reach.sum(1) * weight).mean()) for _, reach, weight in map(self._some, self.parts)]
+        mean = sum(found) / max(1, len(found))
+        self._mass = mean if mean > 0 else 1.0
 
     def share(self, network: SplitNetwork) -> int:
         """The number of examples whose infosets fit into the processor's cache."""
@@ -129,12 +131,6 @@ class HandExamples:
     def _positive(self) -> float:
         """The root mean square of the positive targets, weighted as in the loss; 0 if there is none."""
         return self._root_mean_square(lambda values: values.clamp(min=0), lambda values: values > 0)
-
-    def _mean_weight(self) -> float:
-        """The mean over hands of the weight of all their infosets together."""
-        found = [float((reach.sum(1) * weight).mean()) for _, reach, weight in map(self._some, self.parts)]
-        mean = sum(found) / max(1, len(found))
-        return mean if mean > 0 else 1.0
 
     def scale(self) -> float:
         """The root mean square of the targets, weighted as in the loss; 1 when all are 0 or nothing is scaled."""

@@ -27,6 +27,7 @@ _BET_FEATURES = 64  # of the bet tower
 _MOST_NODES = 1 << 18  # whose parts are kept; more are encoded when they are asked for
 _FEW_NODES = 512  # in a tree of so many all node parts are computed for every batch
 _OUTPUTS = 4  # of the paper network, which give it the stated 98,948 parameters; surplus ones are ignored
+Strengths = StrengthTables | None
 _LEAST_HIDDEN = 16  # features on both sides of a hidden matrix
 
 
@@ -68,6 +69,7 @@ class SplitNetwork(nn.Module):
     infosets_at_once = 4_480  # in one gradient: larger arrays leave the processor's cache
     node_features: torch.Tensor
     scale: torch.Tensor
+    head: Linear
 
     def __init__(self, encoding: Encoding, config: NetworkConfig, node_width: int = 0) -> None:
         """`node_width` is the number of features that a node's embedding is added to, by default the config's width."""
@@ -135,7 +137,7 @@ class SplitNetwork(nn.Module):
     @property
     def last_layer(self) -> Linear:
         """The layer that outputs are linear in, weights and biases alike."""
-        raise NotImplementedError
+        return self.head
 
     @torch.no_grad()
     def keep_outputs_in(self, unit: float) -> None:
@@ -167,11 +169,7 @@ class PaperNetwork(SplitNetwork):
     """
 
     def __init__(
-        self,
-        encoding: Encoding,
-        config: NetworkConfig,
-        generator: torch.Generator,
-        tables: StrengthTables | None = None,
+        self, encoding: Encoding, config: NetworkConfig, generator: torch.Generator, tables: Strengths
     ) -> None:
         super().__init__(encoding, config)
         d, hidden, groups = config.width, config.card_width * config.width, len(encoding.card_groups)
@@ -187,10 +185,6 @@ class PaperNetwork(SplitNetwork):
         self.comb3 = Linear(d, d, generator)
         self.head = Linear(d, max(_OUTPUTS, encoding.num_actions), generator)
         self.strength = StrengthLayer(tables, sum(encoding.card_groups[1:]), hidden, generator) if tables else None
-
-    @property
-    def last_layer(self) -> Linear:
-        return self.head
 
     def encode_cards(self, cards: torch.Tensor) -> torch.Tensor:
         groups, _, d = self.embedding.shape
@@ -239,11 +233,7 @@ class MLP(SplitNetwork):
     """A plain network for small games: hidden layers with ReLU, normalised last features, a linear head."""
 
     def __init__(
-        self,
-        encoding: Encoding,
-        config: NetworkConfig,
-        generator: torch.Generator,
-        tables: StrengthTables | None = None,
+        self, encoding: Encoding, config: NetworkConfig, generator: torch.Generator, tables: Strengths
     ) -> None:
         super().__init__(encoding, config)
         d = config.width
@@ -254,10 +244,6 @@ class MLP(SplitNetwork):
         self.hidden = nn.ModuleList(Linear(d, d, generator) for _ in range(config.layers - 1))
         self.head = Linear(d, encoding.num_actions, generator)
         self.strength = StrengthLayer(tables, sum(encoding.card_groups[1:]), d, generator) if tables else None
-
-    @property
-    def last_layer(self) -> Linear:
-        return self.head
 
     def encode_cards(self, cards: torch.Tensor) -> torch.Tensor:
         if self.counts is None:
@@ -286,11 +272,7 @@ class TwoTower(SplitNetwork):
     """
 
     def __init__(
-        self,
-        encoding: Encoding,
-        config: NetworkConfig,
-        generator: torch.Generator,
-        tables: StrengthTables | None = None,
+        self, encoding: Encoding, config: NetworkConfig, generator: torch.Generator, tables: Strengths
     ) -> None:
         super().__init__(encoding, config, _BET_FEATURES)
         self.infosets_at_once = max(17_920, 32 * len(encoding.legal))  # every piece encodes all nodes of the tree
@@ -311,16 +293,14 @@ class TwoTower(SplitNetwork):
         x = with_strength(self.first(self.counts(cards)), self.strength, cards).relu_()
         for layer in self.hidden:
             x = layer(x).add_(x).relu_()
-        features: torch.Tensor = functional.layer_norm(x, (self.width,), eps=_EPSILON) * self.width**-0.5
-        return features
+        return functional.layer_norm(x, (self.width,), eps=_EPSILON) * self.width**-0.5
 
     def encode_features(self, features: torch.Tensor) -> torch.Tensor:
         y = torch.relu(self.bet1(features))
         return torch.relu(self.bet2(y) + y)
 
     def encode_nodes(self, some: torch.Tensor | None = None) -> torch.Tensor:
-        vectors: torch.Tensor = self.vectors(super().encode_nodes(some))
-        return vectors
+        return self.vectors(super().encode_nodes(some))
 
     def joint(self, hands: torch.Tensor, nodes: torch.Tensor) -> torch.Tensor:
         return torch.einsum("...d,...ad->...a", hands, nodes.reshape(*nodes.shape[:-1], self.num_actions, self.width))
@@ -359,20 +339,18 @@ def build_network(encoding: Encoding, config: NetworkConfig, generator: torch.Ge
     if config.strength:  # on the device from the start, where all networks share them
         deck = (encoding.card_groups, encoding.num_ranks, encoding.num_suits)
         tables = strength_tables(*deck, str(device), spread=has_spread(encoding.card_groups))
-    network = _kind(config)(cpu, config, generator, tables).to(device)
+    network = _KINDS[config.kind](cpu, config, generator, tables).to(device)
     network.node_features = encoding.node_features  # one tensor for all networks of a game
     return network
 
 
-def _kind(config: NetworkConfig) -> type[PaperNetwork | MLP | TwoTower]:
-    kinds: dict[str, type[PaperNetwork | MLP | TwoTower]] = {"paper": PaperNetwork, "mlp": MLP, "two-tower": TwoTower}
-    return kinds[config.kind]
+_KINDS: dict[str, type[PaperNetwork | MLP | TwoTower]] = {"paper": PaperNetwork, "mlp": MLP, "two-tower": TwoTower}
 
 
 def number_of_weights(encoding: Encoding, config: NetworkConfig) -> int:
     """The weights of the network that `build_network` makes, without those that read strengths, and without making it."""
     with torch.device("meta"):
-        return count_parameters(_kind(config)(encoding, config, torch.Generator("cpu"), None))
+        return count_parameters(_KINDS[config.kind](encoding, config, torch.Generator("cpu"), None))
 
 
 def count_parameters(network: nn.Module) -> int:

@@ -25,12 +25,12 @@ from deepcfr.core.parallel import Workers
 from deepcfr.core.rng import key
 from deepcfr.core.types import CardTuple, Doubles
 from deepcfr.game.base import infosets_at
-from deepcfr.game.cards import card_text
+from deepcfr.game.cards import card_text, free_holes
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.public_state import ListedState, NoLimitState, PublicState
 from deepcfr.measure.intervals import NORMAL_95
 from deepcfr.measure.limits import too_many_boards
-from deepcfr.play.hand import Decision, Hand, HistoryHand, decisions, free_holes, played, round_of
+from deepcfr.play.hand import Decision, Hand, HistoryHand, decisions, played, round_of
 from deepcfr.policy.base import Policy, boards_for
 from deepcfr.policy.query import round_name
 from deepcfr.sample.external import last_nodes

@@ -24,11 +24,10 @@ from deepcfr.core.rng import addressed_uniforms, key
 from deepcfr.core.types import TERMINAL, CardTuple, Doubles
 from deepcfr.game.base import infosets_at
 from deepcfr.game.betting import CALL
-from deepcfr.game.cards import all_hands, cards_text, deal_cards
+from deepcfr.game.cards import cards_text, deal_cards, free_holes
 from deepcfr.game.hands import board_strengths
 from deepcfr.game.poker import Poker
 from deepcfr.game.public_state import NoLimitState, PublicState
-from deepcfr.game.rules import PokerRules
 from deepcfr.game.tree_game import TreeGame
 from deepcfr.policy.base import Policy
 from deepcfr.policy.query import hand_strategy, round_name
@@ -218,8 +217,7 @@ class Hand:
         if last is None:
             return 1.0
         own, stands = last
-        chances: Doubles = hand_strategy(self.policy, own, holes, before.board)[:, stands]
-        return chances
+        return hand_strategy(self.policy, own, holes, before.board)[:, stands]
 
     def wins(self, holes: npt.NDArray[np.uint8]) -> Doubles:
         """The person's gain in the finished hand against each of `holes`, [H]."""
@@ -230,15 +228,13 @@ class Hand:
         board, suits = np.array(self.board, np.uint8), self.rules.num_suits
         mine = board_strengths(np.array([self.hole(self.person)], np.uint8), board, suits)[0]
         theirs = board_strengths(holes, board, suits)
-        results: npt.NDArray[np.int64] = 1 + (mine > theirs).astype(np.int64) - (mine < theirs)
-        return results
+        return 1 + (mine > theirs).astype(np.int64) - (mine < theirs)
 
     @staticmethod
     def gains(state: PublicState, results: npt.NDArray[np.int64]) -> Doubles:
         """The person's gain at the end `state` of a showdown, for each of `results` [H] as in `showdowns`."""
         by_result = np.array([state.gain(0, result) for result in range(3)])  # the same in both seats
-        gains: Doubles = by_result[results]
-        return gains
+        return by_result[results]
 
     def again(self, steps: int = 0) -> Hand:
         """A copy of this hand after its first `steps` actions."""
@@ -285,10 +281,8 @@ def decisions(hand: Hand) -> list[Decision]:
     replay, found = hand.again(), []
     for place, step in enumerate(hand.steps):
         if step.player == hand.person:
-            agent = replay.probabilities()
-            names = {
-                action: replay.state.name(action) for action in sorted({step.action, *replay.state.legal(), *agent})
-            }
+            agent, state = replay.probabilities(), replay.state
+            names = {action: state.name(action) for action in sorted({step.action, *state.legal(), *agent})}
             found.append(Decision(place, step.action, agent, names))
         replay.act(step.action)
     return found
@@ -309,12 +303,6 @@ def played(policy: Policy, person: int, number: int, hole: CardTuple, board: Car
     for action in actions:
         hand.act(action)
     return hand
-
-
-def free_holes(rules: PokerRules, dead: CardTuple) -> npt.NDArray[np.uint8]:
-    """Every private hand that has no card of `dead`, uint8 [H, hole cards]."""
-    holes = all_hands(rules.num_cards, rules.hole_cards)
-    return holes[~np.isin(holes, dead).any(1)]
 
 
 class HistoryHand:

@@ -80,7 +80,15 @@ class TerminalTable:
             self.say(f"  {'You' if step.player == hand.person else 'Agent'}: {step.name}")
             if hand.state.round > round_:
                 self._show_round(hand)
-        return self._close(hand)
+        rules, won = hand.rules, hand.won
+        end = "Showdown" if hand.state.showdown else "Fold"
+        yours, theirs = (cards_markup(rules, hand.hole(player)) for player in (hand.person, 1 - hand.person))
+        self.say(f"  {end}: you had {yours}, the agent had {theirs}.")
+        if hand.translated:
+            self.say("  The size of a bet is none that the agent knows, so it was translated.")
+        outcome = f"You {'win' if won > 0 else 'lose'} {amount(rules, abs(won))}" if won else "The pot is split"
+        self.say(f"  {outcome}.")
+        return won
 
     def _open(self, hand: Hand) -> None:
         seat = "first" if hand.person == hand.rules.first_player[0] else "second"
@@ -110,18 +118,6 @@ class TerminalTable:
             if answer.lower() == "q":
                 raise _Quit
             self.say(f"  {escape(repr(answer))} is not possible here: {hint}.")
-
-    def _close(self, hand: Hand) -> float:
-        """Show how the hand ended and both players' cards, and return the person's gain."""
-        rules, won = hand.rules, hand.won
-        end = "Showdown" if hand.state.showdown else "Fold"
-        yours, theirs = (cards_markup(rules, hand.hole(player)) for player in (hand.person, 1 - hand.person))
-        self.say(f"  {end}: you had {yours}, the agent had {theirs}.")
-        if hand.translated:
-            self.say("  The size of a bet is none that the agent knows, so it was translated.")
-        outcome = f"You {'win' if won > 0 else 'lose'} {amount(rules, abs(won))}" if won else "The pot is split"
-        self.say(f"  {outcome}.")
-        return won
 
 
 class HistoryTable(TerminalTable):

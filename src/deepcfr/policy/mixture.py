@@ -143,8 +143,7 @@ class MixturePolicy(Policy):
 def _share(reached: Doubles, plain: Doubles) -> Doubles:
     """Normalise the rows of `reached`, or of `plain` where `reached` is 0."""
     weights = np.where(reached.sum(-1, keepdims=True) > 0, reached, plain)
-    shares: Doubles = weights / weights.sum(-1, keepdims=True)
-    return shares
+    return weights / weights.sum(-1, keepdims=True)
 
 
 def cards_before(game: Poker, cards: Cards, round_: int) -> Cards:

@@ -283,3 +283,50 @@ class WithFirstRound(Policy):
             return self.policy.row_strategy(player, round_, cards)
         table, column, actions = self.first_round, self.first_round.columns(cards), self.game.encoding.num_actions
         return lambda node, hand: table.rows(node, column[hand], actions)
+
+
+class RememberedStrategies:
+    """Cache of both players' strategies on every visited board: one float32 for each edge and canonical hand."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[int, ...], npt.NDArray[np.float32]] = {}
+        self._seen: dict[tuple[int, ...], list[int]] = {}  # board to the version of each player's part
+        self._version = [0, 0]
+        self._asked: list[int] = []  # infosets evaluated, by board and player; a list, because threads may append to it
+
+    def changed(self, player: int) -> None:
+        """Call after a player's network changes; drops that player's cached strategies."""
+        self._version[player] += 1
+
+    def asked(self) -> int:
+        """Number of infosets at which networks were evaluated since the last call."""
+        asked, self._asked = self._asked, []
+        return sum(asked)
+
+    def count(self, infosets: int) -> None:
+        """Count infosets at which another process evaluated networks."""
+        self._asked.append(infosets)
+
+    def of(
+        self, policy: Policy, networks: RegretMatchingPolicy
+    ) -> Callable[[RoundTree, Board], npt.NDArray[np.floating]]:
+        """The strategy of `policy`, which plays `networks` in all rounds, except possibly the first.
+
+        A network is evaluated on a board only if it has changed since the last visit. The first round is not cached.
+        """
+
+        def on_board(tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
+            if board.round == 0:
+                return policy.on_board(tree, board)
+            place = (board.round, *board.cards)
+            if place not in self._kept:
+                self._kept[place] = np.empty((tree.num_edges, len(board)), np.float32)
+                self._seen[place] = [-1, -1]
+            kept, seen = self._kept[place], self._seen[place]
+            for player in (0, 1):
+                if seen[player] != self._version[player]:
+                    self._asked.append(networks.fill_edges(tree, board, player, kept))
+                    seen[player] = self._version[player]
+            return kept
+
+        return on_board

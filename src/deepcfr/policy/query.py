@@ -189,8 +189,7 @@ def hand_strategy(policy: Policy, state: PublicState, holes: Cards, board: Seque
     assert isinstance(policy.game, Poker)
     infosets = infosets_with(policy.game, state, holes, board)
     _, example, canonical = np.unique(pack_cards(infosets.cards.cpu().numpy()), return_index=True, return_inverse=True)
-    strategy: Doubles = policy.probabilities(infosets[torch.from_numpy(example)]).double().cpu().numpy()[canonical]
-    return strategy
+    return policy.probabilities(infosets[torch.from_numpy(example)]).double().cpu().numpy()[canonical]
 
 
 def infosets_with(game: Poker, state: PublicState, holes: Cards, board: Sequence[int]) -> Infosets:

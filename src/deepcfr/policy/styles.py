@@ -107,8 +107,7 @@ class StyledPolicy(Policy):
                 here = rounds == round_
                 strong[here] = rates[round_][seen_buckets(buckets, round_, cards.numpy()[here])] > STRONG
             return strong
-        found: Bools = (self._strengths(cards)[:, 0] > STRONG + 1 / UNIT).numpy()  # the table rounds to whole units
-        return found
+        return (self._strengths(cards)[:, 0] > STRONG + 1 / UNIT).numpy()  # the table rounds to whole units
 
     @cached_property
     def _strengths(self) -> HandStrengths:
@@ -146,8 +145,7 @@ def play_style(style: str, plain: Floats, legal: Bools, strong: Bools | None) ->
 
 def _one_action(action: Ints, num_actions: int) -> npt.NDArray[np.float64]:
     """Rows [..., A] that play `action` [...] with probability 1."""
-    rows: npt.NDArray[np.float64] = (action[..., None] == np.arange(num_actions)).astype(np.float64)
-    return rows
+    return (action[..., None] == np.arange(num_actions)).astype(np.float64)
 
 
 def _step(plain: Floats, legal: Bools) -> Floats:

@@ -82,16 +82,11 @@ def save_checkpoint(
     for old in later + others[len(later) + keep - 1 :]:
         shutil.rmtree(old, ignore_errors=True)
     write_atomically(run / "checkpoints" / "latest", (folder.name + "\n").encode())
-    _clear(folder.parent)
-    return folder
-
-
-def _clear(checkpoints: Path) -> None:
-    """Remove what processes left that were killed before they could rename it."""
-    for left in checkpoints.glob("latest.*.tmp"):
+    for left in folder.parent.glob("latest.*.tmp"):
         left.unlink(missing_ok=True)
-    for left in (*checkpoints.glob("[0-9]*.tmp"), *checkpoints.glob("[0-9]*.old")):
+    for left in (*folder.parent.glob("[0-9]*.tmp"), *folder.parent.glob("[0-9]*.old")):
         shutil.rmtree(left, ignore_errors=True)
+    return folder
 
 
 def _require_room(folder: Path, solver: Solver, memories: bool) -> None:
@@ -177,8 +172,7 @@ def restore(solver: Solver, checkpoint: Checkpoint, *, memories: bool = True) ->
         )
 
     def array(name: str) -> npt.NDArray[np.generic]:
-        found: npt.NDArray[np.generic] = np.load(checkpoint.folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-        return found
+        return np.load(checkpoint.folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
 
     try:
         path = checkpoint.folder / NETWORKS

@@ -32,7 +32,7 @@ class Measure:
 
     def waits(self, run: RunData) -> bool:
         """Whether the page of a run shows the chart before its first value."""
-        return run.family in self.kept and not (self.since and run.lines)
+        return run.config.family in self.kept and not (self.since and run.lines)
 
 
 def _key(key: str, index: int | None = None) -> Pick:
@@ -158,7 +158,7 @@ def _of_several(measure: Measure, part: tuple[str, Pick], runs: Sequence[RunData
         return []
     title = measure.title if len(measure.parts) == 1 else f"{measure.title}, {label}"
     counts_nodes = measure.x == "total_nodes_touched" or measure.y == "nodes/s"
-    mixed = counts_nodes and len({run.all_hands for run in runs}) > 1
+    mixed = counts_nodes and len({run.config.plays_all_hands for run in runs}) > 1
     return [_chart(measure, title, name, runs[0].unit, curves, _INCOMPARABLE if mixed else "")]
 
 
@@ -216,6 +216,6 @@ def draw_curves(paths: Sequence[Path], target: Path) -> None:
     ]
     if problems := empty + several_games(runs):
         raise ConfigError(problems)
-    labelled = [replace(run, name=f"{run.method}: {run.name}") for run in runs]
+    labelled = [replace(run, name=f"{run.config.method}: {run.name}") for run in runs]
     drawn = [chart for measure in MEASURES[1::-1] for chart in _of_several(measure, measure.parts[0], labelled)]
     write_atomically(target, beside(f"Exact NashConv on {runs[0].game}", drawn))

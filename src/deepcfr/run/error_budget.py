@@ -17,7 +17,7 @@ from deepcfr.boards.boards import Boards, OnBoard, count_boards
 from deepcfr.boards.public_chance import BoardSampler, visited_boards
 from deepcfr.boards.sweep import sweep
 from deepcfr.config import RunConfig, RuntimeConfig
-from deepcfr.core.errors import CheckpointError, ConfigError, GameError
+from deepcfr.core.errors import CheckpointError, ConfigError, GameError, require_least
 from deepcfr.core.machine import usable_memory
 from deepcfr.core.parallel import Workers
 from deepcfr.core.rng import generator, key
@@ -33,6 +33,7 @@ from deepcfr.network.networks import build_network
 from deepcfr.policy.base import Policy
 from deepcfr.policy.network import AveragePolicy, WithFirstRound
 from deepcfr.policy.tables import RangePolicy
+from deepcfr.run.costs import require_memory
 from deepcfr.run.folder import RunFolder
 from deepcfr.solve.data import panel_stream
 from deepcfr.solve.vector_cfr import VectorCFR
@@ -196,15 +197,10 @@ def _check(game: PokerGame, config: RunConfig, iteration: int, settings: BudgetS
             f"The solved game needs at least the {iteration} iterations of the run, but {settings.solve_iterations} "
             "are asked for."
         )
-    for name, value in (("steps", settings.steps), ("examples", settings.examples), ("threads", settings.threads)):
-        if value is not None and value < 1:
-            raise ConfigError(f"'{name}' must be at least 1, but is {value}.")
-    needed, available = VectorCFR.memory_bytes(game, _tabular(config, 1)), usable_memory()
-    if not {"tabular", "architecture"} <= settings.skip and available is not None and needed > 0.9 * available:
-        raise ConfigError(
-            f"The tables of {game.name} need {needed / 1e9:.1f} GB, but only {available / 1e9:.1f} GB are available: "
-            "skip tabular and architecture."
-        )
+    require_least(1, {f"'{name}'": getattr(settings, name) for name in ("steps", "examples", "threads")})
+    if not {"tabular", "architecture"} <= settings.skip:
+        needed = VectorCFR.memory_bytes(game, _tabular(config, 1))
+        require_memory(f"The tables of {game.name} need", needed, usable_memory(), "skip tabular and architecture")
 
 
 def _tabular(config: RunConfig, iterations: int, threads: int = 1) -> RunConfig:

@@ -22,8 +22,8 @@ from deepcfr.config import (
     signed_toml,
     validate_config,
 )
-from deepcfr.core.errors import CheckpointError, ConfigError, NoPolicy
-from deepcfr.core.files import cannot_write, json_bytes, read_json, signed_json, write_atomically
+from deepcfr.core.errors import CheckpointError, ConfigError, NoPolicy, require_least
+from deepcfr.core.files import json_bytes, read_json, signed_json, write_atomically, writing
 from deepcfr.core.types import Say
 from deepcfr.game.base import Game
 from deepcfr.game.bet_sizes import BetSizeRules
@@ -281,8 +281,7 @@ def export(run: RunFolder, target: Path, warn: Say, keep_networks: int = 1) -> N
     counted back from the newest, or none if that is 0. Raises ConfigError for a number below 0, and CheckpointError for a
     folder that is in use and for a run without a policy to play.
     """
-    if keep_networks < 0:
-        raise ConfigError(f"--keep-networks must be at least 0, but is {keep_networks}.")
+    require_least(0, {"--keep-networks": keep_networks})
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         what = "is not empty" if target.is_dir() else "is a file"
         raise CheckpointError(f"'{target}' {what}: choose another folder.")
@@ -294,12 +293,11 @@ def export(run: RunFolder, target: Path, warn: Say, keep_networks: int = 1) -> N
         run.played(solver, "average")  # says what is missing
     beside = target.absolute().with_name(f"{target.absolute().name}.{os.getpid()}.tmp")
     try:
-        _write_copy(run, beside, solver, seconds)
-        if target.exists():  # and is empty; only some systems replace it
-            target.rmdir()
-        os.replace(beside, target)
-    except OSError as error:
-        raise cannot_write(target, error) from error
+        with writing(target):
+            _write_copy(run, beside, solver, seconds)
+            if target.exists():  # and is empty; only some systems replace it
+                target.rmdir()
+            os.replace(beside, target)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 

@@ -263,7 +263,7 @@ def _facts(path: Path, now: float) -> dict[str, Any]:
     return found | {
         "state": "finished" if run.finished else "unfinished",
         "game": run.game,
-        "method": run.method,
+        "method": run.config.method,
         "iteration": run.iteration,
         "iterations": run.config.iterations,
         "nash_conv": run.nash_conv,
@@ -279,7 +279,7 @@ def _next(run: RunData, path: Path, *, resumable: bool) -> str:
         return resume
     if resumable and run.iteration < run.config.iterations:  # its time was over
         return f"{resume} --minutes {2 * max(run.config.runtime.minutes, run.lines[-1]['seconds'] / 60):g}"
-    if not resumable or run.family in ("nfsp", "ppo"):  # whose schedules end with its last iteration
+    if not resumable or run.config.family in ("nfsp", "ppo"):  # whose schedules end with its last iteration
         return f"deepcfr {'play' if is_poker(run.source) else 'exploitability'} {shlex.quote(str(path))}"
     return f"{resume} --iterations {2 * run.config.iterations}"
 

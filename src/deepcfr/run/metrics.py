@@ -15,16 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from deepcfr.core.errors import CheckpointError
-from deepcfr.core.files import cannot_write, write_atomically
+from deepcfr.core.files import write_atomically, writing
 
 
 def append_metrics(path: Path, record: dict[str, Any]) -> None:
     """Add one line. Raises CheckpointError if it cannot be written."""
-    try:
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
-    except OSError as error:
-        raise cannot_write(path, error) from error
+    with writing(path), open(path, "a", encoding="utf-8") as file:
+        file.write(json.dumps(record) + "\n")
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:

@@ -1,20 +1,21 @@
 """The page of one run, or of several on common charts: curves, exact evaluations, settings, environment.
 
-Functions from `RunData` to HTML, which need none of the libraries of the web application, so that every run has a
-`report.html`, the self-contained page that is written during and after it.
+From `RunData` to HTML without the libraries of the web application, so that every run has a `report.html`, the
+self-contained page that is written during and after it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Sequence
-from html import escape
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
-from string import Template
 from types import TracebackType
 from typing import Any
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from rich.console import Console
 
 from deepcfr.config import settings_by_name
@@ -23,7 +24,7 @@ from deepcfr.core.files import write_atomically
 from deepcfr.defaults import default_config
 from deepcfr.measure.exploitability import Exploitability
 from deepcfr.network.fit import FitResult
-from deepcfr.run.chart import LOOKS, Chart, dashes, draw, figure
+from deepcfr.run.chart import LOOKS, dashes, draw, figure
 from deepcfr.run.curves import MEASURES, charts, letter, several_games
 from deepcfr.run.folder import RunFolder
 from deepcfr.run.live import LiveObserver
@@ -31,8 +32,12 @@ from deepcfr.run.metrics import nash_conv, number
 from deepcfr.run.record import RunData, read_run
 from deepcfr.solve.base import Record, Solver
 
+REPORT = "report.html"
+STATIC = Path(__file__).parent / "static"
 _ROWS = 15  # rows of the table of the curves' numbers
 _UNKNOWN = "not recorded"
+_SHARE = 0.02  # most of a run's time for reports before its end
+_STYLES = ("style.css", "run.css")
 
 
 def require_comparable(runs: Sequence[RunData]) -> None:
@@ -48,62 +53,51 @@ def title(runs: Sequence[RunData]) -> str:
     return ", ".join(run.name for run in runs)
 
 
-def body(runs: Sequence[RunData]) -> str:
+@cache
+def templates(folder: Path) -> Environment:
+    """The templates of a folder, which escape all values."""
+    loader = FileSystemLoader(folder)
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
+def fill(template: str, **values: Any) -> Markup:
+    """A part of a page from a template of this room."""
+    return Markup(templates(STATIC.with_name("templates")).get_template(template).render(values))
+
+
+def body(runs: Sequence[RunData]) -> Markup:
     """The page below its heading; elements with `data-live` are updated while a run goes on."""
-    parts = [_heads(runs)]
-    if len(runs) > 1:
-        parts.append(_key(runs))
-    parts += [_charts(runs), _evaluations(runs), _numbers(runs), _settings(runs), _environments(runs)]
-    return "\n".join(parts)
-
-
-def _heads(runs: Sequence[RunData]) -> str:
-    if len(runs) == 1:
-        return f'<div data-live="figures">{_state(runs[0])}{_tiles(runs[0])}</div>'
-    rows = "".join(_head_row(index, run) for index, run in enumerate(runs))
-    head = cells("th", ("run", "what it is", "state", "seed"))
-    head += cells("th", ("iterations", "nodes touched", "time", f"NashConv, {runs[0].unit}", "best"), "number")
-    return f'<div class="panel" data-live="figures">{table("Runs", head, rows)}</div>'
-
-
-def _head_row(index: int, run: RunData) -> str:
-    row = f'<th scope="row">{letter(index)} {escape(run.name)}</th>'
-    row += cells("td", (run.method, "finished" if run.finished else "not finished", str(run.config.seed)))
-    figures = (run.progress, _nodes(run), _time(run), value_text(run.nash_conv), _best(run))
-    return f"<tr>{row}{cells('td', figures, 'number')}</tr>"
-
-
-def _state(run: RunData) -> str:
-    state = '<strong class="good">finished</strong>' if run.finished else "<strong>not finished</strong>"
-    return (
-        f'<p class="muted">{escape(run.method)} on {escape(run.game)}, seed {run.config.seed} · {state}, '
-        f"{run.progress} iterations</p>"
+    return fill(
+        "run.html",
+        runs=runs,
+        letters=[letter(index) for index in range(len(runs))],
+        figures=_figures,
+        dashes=lambda index: Markup(dashes(index)),
+        charts=[(chart, Markup(draw(chart, not place))) for place, chart in enumerate(charts(runs))],
+        every=max(run.every for run in runs),
+        evaluations=[(run.name, *_evaluation(line)) for run in runs for line in run.evaluated],
+        numbers=[_number_table(run) for run in runs if run.lines],
+        environments=[(run.name, list(_sittings(run))) for run in runs],
+        shown=_shown,
+        **_settings(runs),
     )
 
 
-def _tiles(run: RunData) -> str:
-    tiles = [
-        (f"NashConv, {run.unit}", value_text(run.nash_conv)),
-        ("best", _best(run)),
-        ("nodes touched", _nodes(run)),
-        ("wall time", _time(run)),
-    ]
-    pairs = "".join(f"<div><dt>{escape(name)}</dt><dd>{value}</dd></div>" for name, value in tiles)
-    return f'<dl class="tiles">{pairs}</dl>'
-
-
-def _best(run: RunData) -> str:
+def _figures(run: RunData) -> dict[str, str]:
+    """The figures of a run so far, as texts."""
+    last = run.lines[-1] if run.lines else {}
     measured = [(value, line["iteration"]) for line in run.lines if (value := nash_conv(line)) is not None]
-    return f"{figure(min(measured)[0])} at {min(measured)[1]:,}" if measured else "–"
+    nodes = number(last, "total_nodes_touched")
+    return {
+        "progress": run.progress,
+        "nodes": "–" if nodes is None else f"{nodes:,.0f}",
+        "time": _time(number(last, "seconds")),
+        "nash_conv": value_text(run.nash_conv),
+        "best": f"{figure(min(measured)[0])} at {min(measured)[1]:,}" if measured else "–",
+    }
 
 
-def _nodes(run: RunData) -> str:
-    nodes = number(run.lines[-1], "total_nodes_touched") if run.lines else None
-    return "–" if nodes is None else f"{nodes:,.0f}"
-
-
-def _time(run: RunData) -> str:
-    seconds = number(run.lines[-1], "seconds") if run.lines else None
+def _time(seconds: float | None) -> str:
     if seconds is None:
         return "–"
     if seconds < 600:
@@ -111,96 +105,34 @@ def _time(run: RunData) -> str:
     return f"{seconds // 3600:.0f} h {seconds % 3600 // 60:.0f} min" if seconds >= 7200 else f"{seconds / 60:.0f} min"
 
 
-def _key(runs: Sequence[RunData]) -> str:
-    """The key of lines and runs."""
-    items = "".join(
-        f'<li><svg class="sample" viewBox="0 0 36 10" aria-hidden="true">{_sample(index)}</svg> '
-        f"<strong>{letter(index)}</strong> {escape(run.name)}</li>"
-        for index, run in enumerate(runs)
-    )
-    return f'<ul class="key" aria-label="Lines">{items}</ul>'
+def _evaluation(line: dict[str, Any]) -> tuple[list[str], str]:
+    """The numbers of a line with an exact evaluation, and the policy that was measured."""
+    found, seconds, nodes = line["evaluation"], number(line, "seconds"), number(line, "total_nodes_touched")
+    best = [number(found, "best_response_values", player) for player in (0, 1)]
+    values = number(found, "nash_conv"), number(found, "exploitability"), *best, number(found, "value")
+    spent, touched = "–" if seconds is None else f"{seconds:,.1f}", "–" if nodes is None else f"{nodes:,.0f}"
+    texts = map(value_text, (*values, number(found, "seconds")))
+    return [f"{line['iteration']:,}", spent, touched, *texts], str(found.get("policy", "–"))
 
 
-def _sample(index: int) -> str:
-    return f'<g class="series-{index + 1}"><path class="curve" d="M1 5H35"{dashes(index)}/></g>'
-
-
-def _charts(runs: Sequence[RunData]) -> str:
-    shown = charts(runs)
-    figures = "\n".join(_figure(chart, place == 0) for place, chart in enumerate(shown))
-    thinned = max(run.every for run in runs)
-    note = f'<p class="muted">Of each {thinned:,} iterations one is drawn.</p>' if thinned > 1 else ""
-    return f'<section class="charts" aria-label="Curves">\n{figures}\n</section>{note}'
-
-
-def _figure(chart: Chart, focusable: bool) -> str:
-    note = f'<p class="muted">{escape(chart.note)}</p>' if chart.note else ""
-    name = escape(chart.title)
-    drawn = draw(chart, focusable)
-    return f'<figure class="panel" data-live="{name}"><figcaption>{name}</figcaption>{drawn}{note}</figure>'
-
-
-def _evaluations(runs: Sequence[RunData]) -> str:
-    unit = escape(runs[0].unit)
-    several = len(runs) > 1
-    names = ("iteration", "seconds", "nodes touched", f"NashConv, {unit}", "exploitability",
-             "best response of player 0", "of player 1", "value to player 0", "evaluation, s")  # fmt: skip
-    head = ("<th>run</th>" if several else "") + cells("th", names, "number") + "<th>policy</th>"
-    rows = "".join(
-        f"<tr>{f'<td>{escape(run.name)}</td>' if several else ''}{_evaluation(line)}</tr>"
-        for run in runs
-        for line in run.evaluated
-    )
-    said = (
-        f"<p>NashConv is exact: what both players gain by best responses to the average strategy, in {unit}; "
-        "exploitability is half of it. Time includes evaluations.</p>"
-    )
-    shown = table("Exact evaluations", head, rows) if rows else "<p>There is none yet.</p>"
-    return _details("Exact evaluations", said + shown, True)
-
-
-def _evaluation(line: dict[str, Any]) -> str:
-    found = line["evaluation"]
-    values = (
-        number(found, "nash_conv"),
-        number(found, "exploitability"),
-        number(found, "best_response_values", 0),
-        number(found, "best_response_values", 1),
-        number(found, "value"),
-        number(found, "seconds"),
-    )
-    seconds, nodes = number(line, "seconds"), number(line, "total_nodes_touched")
-    spent = "–" if seconds is None else f"{seconds:,.1f}"
-    touched = "–" if nodes is None else f"{nodes:,.0f}"
-    row = cells("td", (f"{line['iteration']:,}", spent, touched, *map(value_text, values)), "number")
-    return row + cells("td", (str(found.get("policy", "–")),))
-
-
-def _numbers(runs: Sequence[RunData]) -> str:
-    """The curves as numbers at a few iterations, for readers without a pointer."""
-    tables = "".join(_number_table(run, len(runs) > 1) for run in runs if run.lines)
-    return _details("Curves as numbers", tables or "<p>No iteration is recorded yet.</p>", True)
-
-
-def _number_table(run: RunData, named: bool) -> str:
-    step = max(1, -(-len(run.lines) // _ROWS))
-    chosen = [*run.lines[::-step]][::-1]
-    columns = [
-        (f"{measure.title}, {label}" if len(measure.parts) > 1 else measure.title, pick)
+def _number_table(run: RunData) -> tuple[str, list[str], list[list[str]]]:
+    """The curves of a run as numbers at a few iterations, for readers without a pointer: its name, heads and rows."""
+    chosen = run.lines[:: -max(1, -(-len(run.lines) // _ROWS))][::-1]
+    columns = {
+        f"{measure.title}, {label}" if len(measure.parts) > 1 else measure.title: pick
         for measure in MEASURES
         if measure.x != "total_nodes_touched"
         for label, pick in measure.parts
         if any(pick(line) is not None for line in chosen)
-    ]
-    head = cells("th", ("iteration", "seconds", *(name for name, _ in columns)), "number")
-    rows = "".join(
-        "<tr>"
-        + cells("td", (f"{line['iteration']:,}", value_text(number(line, "seconds"))), "number")
-        + cells("td", (value_text(pick(line)) for _, pick in columns), "number")
-        + "</tr>"
+    }
+    rows = [
+        [
+            f"{line['iteration']:,}",
+            *map(value_text, (number(line, "seconds"), *(pick(line) for pick in columns.values()))),
+        ]
         for line in chosen
-    )
-    return (f"<p><strong>{escape(run.name)}</strong></p>" if named else "") + table(f"Curves of {run.name}", head, rows)
+    ]
+    return run.name, ["iteration", "seconds", *columns], rows
 
 
 def default_settings(run: RunData) -> dict[str, Any]:
@@ -213,26 +145,14 @@ def default_settings(run: RunData) -> dict[str, Any]:
     return settings_by_name(dataclasses.replace(plain, game=config.game))
 
 
-def _settings(runs: Sequence[RunData]) -> str:
-    """Settings that differ between runs or from the defaults, then all settings."""
-    own = [settings_by_name(run.config) for run in runs]
+def _settings(runs: Sequence[RunData]) -> dict[str, Any]:
+    """The settings of each run, or of one and the defaults, by title; all their names, and those that differ."""
+    columns = {f"{letter(index)} {run.name}": settings_by_name(run.config) for index, run in enumerate(runs)}
     if len(runs) == 1:
-        plain = default_settings(runs[0])
-        columns, heads = [*own, plain], ["this run", "default"]
-    else:
-        columns, heads = own, [f"{letter(index)} {run.name}" for index, run in enumerate(runs)]
-    keys = list(dict.fromkeys(key for column in columns for key in column))
-    differing = [key for key in keys if len({repr(column.get(key)) for column in columns}) > 1]
-    head = cells("th", ("setting", *heads))
-    what = "Settings that differ from the defaults" if len(runs) == 1 else "Settings that differ"
-    some = table(what, head, "".join(_setting(key, columns) for key in differing)) if differing else "<p>None.</p>"
-    everything = table("All settings", head, "".join(_setting(key, columns) for key in keys))
-    return f'<section class="panel"><h2>{what}</h2>{some}</section>' + _details("All settings", everything, False)
-
-
-def _setting(key: str, columns: Sequence[dict[str, Any]]) -> str:
-    shown = ("–" if key not in column else _shown(column[key]) for column in columns)
-    return f'<tr><th scope="row"><code>{escape(key)}</code></th>{cells("td", shown)}</tr>'
+        columns = {"this run": settings_by_name(runs[0].config), "default": default_settings(runs[0])}
+    keys = list(dict.fromkeys(key for column in columns.values() for key in column))
+    differing = [key for key in keys if len({repr(column.get(key)) for column in columns.values()}) > 1]
+    return {"columns": columns, "keys": keys, "differing": differing}
 
 
 def _shown(value: Any) -> str:
@@ -244,89 +164,31 @@ def _shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _environments(runs: Sequence[RunData]) -> str:
-    blocks = "".join(_environment(run, len(runs) > 1) for run in runs)
-    return f'<section class="panel"><h2>Made with</h2>{blocks}</section>'
-
-
-def _environment(run: RunData, named: bool) -> str:
-    """The environment of the run, and other environments in which it was resumed."""
+def _sittings(run: RunData) -> Iterator[list[tuple[str, str]]]:
+    """The environment of a run as pairs of texts, and each other environment in which it was resumed."""
     resumed = run.environment.get("resumed")
-    sittings = [run.environment, *(resumed if isinstance(resumed, list) else ())]
-    blocks = "".join(_sitting(sitting) for sitting in sittings if isinstance(sitting, dict))
-    return (f"<h3>{escape(run.name)}</h3>" if named else "") + blocks
-
-
-def _sitting(found: dict[str, Any]) -> str:
-    versions = found.get("versions")
-    pairs = [("environment", _UNKNOWN)]
-    if found:
-        pairs = [
-            ("command", str(found.get("command") or _UNKNOWN)),
-            ("commit", str(found.get("commit") or _UNKNOWN)),
-            ("hardware", f"{found.get('processor') or 'processor unknown'}, {found.get('cores')} cores"),
-            ("used", f"{found.get('device')}, {found.get('threads')} threads"),
-            ("system", f"{found.get('platform')}, Python {found.get('python')}"),
-            (
-                "libraries",
-                ", ".join(f"{k} {v}" for k, v in versions.items()) if isinstance(versions, dict) else _UNKNOWN,
-            ),
-        ]
-    if "iteration" in found:
-        pairs.insert(0, ("from", f"iteration {found['iteration']} on"))
-    rows = "".join(f"<div><dt>{name}</dt><dd><code>{escape(text)}</code></dd></div>" for name, text in pairs)
-    return f'<dl class="made">{rows}</dl>'
+    for found in [run.environment, *(resumed if isinstance(resumed, list) else ())]:
+        if not isinstance(found, dict):
+            continue
+        versions, pairs = found.get("versions"), [("environment", _UNKNOWN)]
+        if found:
+            libraries = (
+                (f"{name} {version}" for name, version in versions.items()) if isinstance(versions, dict) else ()
+            )
+            pairs = [
+                ("command", str(found.get("command") or _UNKNOWN)),
+                ("commit", str(found.get("commit") or _UNKNOWN)),
+                ("hardware", f"{found.get('processor') or 'processor unknown'}, {found.get('cores')} cores"),
+                ("used", f"{found.get('device')}, {found.get('threads')} threads"),
+                ("system", f"{found.get('platform')}, Python {found.get('python')}"),
+                ("libraries", ", ".join(libraries) or _UNKNOWN),
+            ]
+        yield [("from", f"iteration {found['iteration']} on"), *pairs] if "iteration" in found else pairs
 
 
 def value_text(value: float | None) -> str:
     """A number for running text, or a dash."""
     return "–" if value is None else figure(value)
-
-
-def cells(tag: str, texts: Iterable[str], kind: str = "") -> str:
-    """Table cells of a kind, with their texts escaped."""
-    attribute = f' class="{kind}"' if kind else ""
-    return "".join(f"<{tag}{attribute}>{escape(text)}</{tag}>" for text in texts)
-
-
-def table(label: str, head: str, rows: str) -> str:
-    """A table that scrolls horizontally if it does not fit, also by keyboard."""
-    return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(label)}"><table>'
-        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
-
-
-def _details(summary: str, inside: str, live: bool) -> str:
-    mark = f' data-live="{escape(summary)}"' if live else ""
-    return f'<details class="panel"><summary>{escape(summary)}</summary><div{mark}>{inside}</div></details>'
-
-
-REPORT = "report.html"
-STATIC = Path(__file__).parent / "static"
-_SHARE = 0.02  # most of a run's time for reports before its end
-_STYLES = ("style.css", "run.css")
-_PAGE = Template("""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>$title</title>
-<style>
-$style
-</style>
-</head>
-<body>
-<main>
-<h1>$title</h1>
-<div class="run">
-$body
-</div>
-</main>
-$script</body>
-</html>
-""")
 
 
 def report(runs: Sequence[RunData]) -> str:
@@ -335,11 +197,13 @@ def report(runs: Sequence[RunData]) -> str:
     return whole_page(title(runs), body(runs))
 
 
-def whole_page(title: str, body: str, script: str = "") -> str:
-    """A self-contained page with a title, a body of HTML and, if it needs one, the file of its script."""
-    style = "\n".join((STATIC / name).read_text(encoding="utf-8") for name in _STYLES)
-    run = f"<script>\n{(STATIC / script).read_text(encoding='utf-8')}</script>\n" if script else ""
-    return _PAGE.substitute(title=escape(title), style=style, body=body, script=run)
+def whole_page(title: str, body: Markup, script: str = "") -> str:
+    """A self-contained page with a title, a body and, if it needs one, the file of its script."""
+    style, code = (
+        "\n".join((STATIC / name).read_text(encoding="utf-8") for name in names)
+        for names in (_STYLES, (script,) if script else ())
+    )
+    return fill("report.html", title=title, style=Markup(style), body=body, script=Markup(code))
 
 
 def write_report(path: Path) -> Path:

@@ -165,21 +165,6 @@ class RunData:
         return self.source.milli_unit
 
     @property
-    def method(self) -> str:
-        """The name of the run's method."""
-        return self.config.method
-
-    @property
-    def family(self) -> str:
-        """The kind of its metrics: of deep-cfr, nfsp, ppo or tabular solvers."""
-        return self.config.family
-
-    @property
-    def all_hands(self) -> bool:
-        """Whether it counts nodes of public-chance or full-width passes, not of sampled histories."""
-        return self.config.plays_all_hands
-
-    @property
     def finished(self) -> bool:
         """Whether it has done its last iteration or used its time."""
         return bool(self.lines) and finished_at(self.config, self.lines[-1])

@@ -6,8 +6,6 @@ has the hands before the board. Frequencies of a decision also count by the chan
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +15,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Column, Table
 
+from deepcfr.core.files import csv_text
 from deepcfr.core.types import Doubles
 from deepcfr.run.chart import figure
 from deepcfr.search.flops import FLOP_CARDS, KINDS, kinds_of
@@ -62,23 +61,27 @@ class SpotTable:
 
     spots: tuple[SolvedSpot, ...]
     wanted: int  # spots of the file, of which some may be missing
+    deals: float = 0.0  # those of a whole table of which this is a part; 0: this one is whole
 
     @cached_property
     def chances(self) -> Doubles:
         """The share of each spot in all deals, [R]."""
         parts = np.array([spot.weight * spot.matchups for spot in self.spots])
-        shares: Doubles = parts / parts.sum()
-        return shares
+        return parts / (self.deals or parts.sum())
 
-    def means(self, kind: str, rows: Sequence[int] | None = None) -> Numbers:
-        """The means of `values` or `equities` over the spots, or those in some rows."""
-        return _mean([spot.shares(kind) for spot in self._of(rows)], self.chances[self._rows(rows)])
+    def of(self, rows: Sequence[int]) -> SpotTable:
+        """The part with the spots in some rows."""
+        deals = self.deals or sum(spot.weight * spot.matchups for spot in self.spots)
+        return SpotTable(tuple(self.spots[row] for row in rows), self.wanted, deals)
 
-    def frequencies(self, line: str, rows: Sequence[int] | None = None) -> Numbers:
-        """The frequencies of actions after a line over all spots, or those in some rows, of the deals that get there."""
-        spots = self._of(rows)
-        reached = self.chances[self._rows(rows)] * [spot.chance(line) for spot in spots]
-        return _mean([spot.frequencies(line) for spot in spots], reached) if reached.any() else {}
+    def means(self, kind: str) -> Numbers:
+        """The means of `values` or `equities` over the spots."""
+        return _mean([spot.shares(kind) for spot in self.spots], self.chances)
+
+    def frequencies(self, line: str) -> Numbers:
+        """The frequencies of actions after a line over all spots, of the deals that get there."""
+        reached = self.chances * [spot.chance(line) for spot in self.spots]
+        return _mean([spot.frequencies(line) for spot in self.spots], reached) if reached.any() else {}
 
     def by_kind(self) -> dict[str, dict[str, list[int]]]:
         """The rows of the spots of each name of each of KINDS that there is."""
@@ -111,18 +114,18 @@ class SpotTable:
             for spot, chance in zip(self.spots, self.chances.tolist(), strict=True)
         ]
         kinds = {
-            kind: {name: self._summary(members) for name, members in names.items()}
+            kind: {name: self.of(members)._summary() for name, members in names.items()}
             for kind, names in self.by_kind().items()
         }
-        return {"spots": rows, "wanted": self.wanted, "mean": self._summary(None), "kinds": kinds}
+        return {"spots": rows, "wanted": self.wanted, "mean": self._summary(), "kinds": kinds}
 
-    def _summary(self, rows: Sequence[int] | None) -> dict[str, Any]:
+    def _summary(self) -> dict[str, Any]:
         return {
-            "weight": sum(spot.weight for spot in self._of(rows)),
-            "chance": float(self.chances[self._rows(rows)].sum()),
-            "values": self.means("values", rows),
-            "equities": self.means("equities", rows),
-            "frequencies": {line: self.frequencies(line, rows) for line in FIRST},
+            "weight": sum(spot.weight for spot in self.spots),
+            "chance": float(self.chances.sum()),
+            "values": self.means("values"),
+            "equities": self.means("equities"),
+            "frequencies": {line: self.frequencies(line) for line in FIRST},
         }
 
     def columns(self) -> dict[str, tuple[list[Any], Any]]:
@@ -153,31 +156,24 @@ class SpotTable:
         columns = self.columns()
         lines = [*zip(*(cells for cells, _ in columns.values()), strict=True), [mean for _, mean in columns.values()]]
         texts = ([round(cell, _PLACES) if isinstance(cell, float) else cell for cell in line] for line in lines)
-        return _csv([list(columns), *texts])
-
-    def _rows(self, rows: Sequence[int] | None) -> list[int]:
-        return list(range(len(self.spots)) if rows is None else rows)
-
-    def _of(self, rows: Sequence[int] | None) -> list[SolvedSpot]:
-        return [self.spots[row] for row in self._rows(rows)]
+        return csv_text([list(columns), *texts])
 
 
 def listed(boards: Iterable[tuple[str, str, float]]) -> str:
     """Names, boards and weights as CSV."""
-    return _csv(
-        [["name", "board", "weight"], *([name, board, round(weight, _PLACES)] for name, board, weight in boards)]
-    )
+    rows = ([name, board, round(weight, _PLACES)] for name, board, weight in boards)
+    return csv_text([["name", "board", "weight"], *rows])
 
 
 def show_spots(spots: SpotTable, console: Console) -> None:
     """The first spots of the table with the first decision, and the means over all."""
     columns, first = spots.columns(), action_title("", "")
-    wanted = (
+    wanted = [
         "spot",
         "chance",
         *(f"EV of {seat}" for seat in NAMES),
         *(name for name in columns if name.startswith(first)),
-    )
+    ]
     table = Table(*(Column(name.removeprefix(first), justify="left" if name == "spot" else "right") for name in wanted))
     for row in range(min(len(spots.spots), _SHOWN)):
         table.add_row(*(cell_text(name, columns[name][0][row]) for name in wanted))
@@ -197,12 +193,6 @@ def cell_text(title: str, value: Any) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     return f"{value:.1%}" if title == "chance" or ": " in title else figure(value)
-
-
-def _csv(rows: Iterable[Sequence[Any]]) -> str:
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(rows)
-    return file.getvalue()
 
 
 def action_title(line: str, action: str) -> str:

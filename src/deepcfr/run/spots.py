@@ -26,7 +26,7 @@ import numpy as np
 
 from deepcfr.boards.kernels import reach_against
 from deepcfr.core.errors import ConfigError
-from deepcfr.core.files import read_json, require_writable, signed_json, write_atomically
+from deepcfr.core.files import read_json, require_writable, signed_json, text_of, write_atomically
 from deepcfr.core.types import Doubles
 from deepcfr.defaults import SPOT_EXPLOITABILITY, SPOT_ITERATIONS, SPOT_SIZES
 from deepcfr.game.cards import all_hands, cards_text
@@ -116,18 +116,15 @@ def _list(name: str, value: object, kind: type) -> Sequence[Any]:
 
 def _read(path: Path) -> Mapping[str, Any] | list[dict[str, Any]]:
     """The contents of a file of spots. Raises ConfigError for one that is neither TOML nor CSV."""
+    text = text_of(path)
     try:
-        text = path.read_text(encoding="utf-8-sig")
         if path.suffix.lower() != ".csv":
             return tomllib.loads(text)
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"'{path}' is not a text in UTF-8.") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"'{path}' is not TOML: {error}.") from error
     lines = text.splitlines()
-    between = (
-        max(",;\t", key=lines[0].count) if lines else ","
-    )  # spreadsheets write semicolons where commas are decimal
+    # spreadsheets write semicolons where commas are decimal
+    between = max(",;\t", key=lines[0].count) if lines else ","
     rows = csv.DictReader(lines, restkey="more", restval="", delimiter=between)
     found = []
     for number, row in enumerate(rows, 2):
@@ -207,12 +204,14 @@ Result = tuple[SpotJob, dict[str, Any], dict[str, Any] | None]
 """A spot, its solution as a dictionary for JSON without single hands and, if it is asked for, with them."""
 
 
-def solve_job(job: SpotJob, most: float, threads: int, whole: bool = False) -> Result:
-    """Solve a spot with at most so many bytes; with `whole` the result has single hands.
+def solve_job(job: SpotJob, most: float | None, threads: int, whole: bool = False) -> Result:
+    """Solve a spot with at most so many bytes, None: those of this machine; with `whole` the result has single hands.
 
     Raises GameError if that is too little memory, and KeyboardInterrupt at Ctrl-C.
     """
-    solution = job.solver(most, threads).solve_to_end(job.exploitability, job.iterations)
+    solution = job.solver(memory_for_spots() if most is None else most, threads).solve_to_end(
+        job.exploitability, job.iterations
+    )
     return job, solution.facts(hands=False), solution.facts() if whole else None
 
 
@@ -283,9 +282,9 @@ def solve_jobs(
     most = memory_for_spots() / processes
     if left and not cluster:
         left[0].solver(most, threads)  # before processes start for what does not fit
-    work = partial(solve_job, most=most, threads=threads, whole=whole)
+    work = partial(solve_job, most=None if cluster else most, threads=threads, whole=whole)
     if cluster:
-        results = cluster.map(partial(_worker, threads, whole), left)
+        results = cluster.map(partial(partial, work), left)
     else:
         results = _in_processes(work, left, processes) if processes > 1 else map(work, left)
 
@@ -301,11 +300,6 @@ def solve_jobs(
         if any(found.values()):
             folder.write(table())
     return table()
-
-
-def _worker(threads: int, whole: bool) -> Callable[[SpotJob], Result]:
-    """The function of a worker of a cluster, which has the memory of its own machine."""
-    return partial(solve_job, most=memory_for_spots(), threads=threads, whole=whole)
 
 
 def _in_processes(work: Callable[[SpotJob], Result], jobs: Sequence[SpotJob], count: int) -> Iterator[Result]:

@@ -307,7 +307,8 @@ def compact(layout: BetSizeLayout, table: Table) -> Cards:
     squeezed = zlib.compressobj(6)
     parts = []
     for round_ in range(len(layout.block)):
-        widths = _row_widths(layout, round_)
+        starts = np.sort(layout.offset[round_][layout.offset[round_] >= 0])
+        widths = np.diff(np.append(starts, layout.block[round_]))
         end = layout.size if round_ + 1 == len(layout.block) else int(layout.start[round_ + 1])
         piece = max(1, _PIECE // int(layout.block[round_])) * int(layout.block[round_])
         for first in range(int(layout.start[round_]), end, piece):
@@ -333,12 +334,6 @@ def expand(data: Cards, size: int) -> Cards:
     if filled != size or not inflate.eof:
         raise CheckpointError(f"The compact strategy is damaged: it has {filled:,} entries instead of {size:,}.")
     return table
-
-
-def _row_widths(layout: BetSizeLayout, round_: int) -> Ints:
-    """The entries of each row of a block, in order."""
-    starts = np.sort(layout.offset[round_][layout.offset[round_] >= 0])
-    return np.diff(np.append(starts, layout.block[round_]))
 
 
 @nb.njit(cache=True, nogil=True)

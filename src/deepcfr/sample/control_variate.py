@@ -53,19 +53,18 @@ class BoardControlVariate:
         for round_ in range(rounds):
             equity = np.zeros(len(cards))
             asked = np.flatnonzero(differs[round_] | differs[round_ + 1])
-            equity[asked] = self._equity(cards[asked], numbers[asked], round_)
+            rules = self._rules
+            known = sum(rules.board_cards[: round_ + 1])
+            left = rules.num_cards - 2 * rules.hole_cards - known
+            boards = comb(left, sum(rules.board_cards) - known)
+            sample = MOST_BOARDS if boards > MOST_BOARDS else 0
+            stream = np.uint64(key(self._stream, "equity", round_))
+            equity[asked] = mean_results(
+                cards[asked], numbers[asked], rules.hole_cards, known, rules.num_cards, rules.num_suits, sample, stream
+            )
             found += np.where(differs[round_], stake[:, round_] * (equity - before), 0)
             before = equity
         return found
-
-    def _equity(self, cards: Cards, numbers: Ints, round_: int) -> Doubles:
-        rules = self._rules
-        known = sum(rules.board_cards[: round_ + 1])
-        left = rules.num_cards - 2 * rules.hole_cards - known
-        boards = comb(left, sum(rules.board_cards) - known)
-        sample = MOST_BOARDS if boards > MOST_BOARDS else 0
-        stream = np.uint64(key(self._stream, "equity", round_))
-        return mean_results(cards, numbers, rules.hole_cards, known, rules.num_cards, rules.num_suits, sample, stream)
 
 
 def stakes(rules: PokerRules, tree: PublicTree) -> Ints:

@@ -17,8 +17,6 @@ solves every subgame in every iteration and plays it by a gadget.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
@@ -40,7 +38,7 @@ from deepcfr.policy.base import UniformPolicy
 from deepcfr.policy.network import FirstRound, WithFirstRound
 from deepcfr.search.policy import ResolvingPolicy
 from deepcfr.search.subgame import SubgameSolver, against, subgame
-from deepcfr.solve.base import PLAYERS, Array, SavedState, TabularRecord, TabularSolver
+from deepcfr.solve.base import PLAYERS, Array, SavedState, TabularSolver
 from deepcfr.solve.first_round import FirstRoundTable
 from deepcfr.solve.full_width import DISCOUNTED, update
 from deepcfr.solve.vector_cfr import VectorCFR
@@ -81,21 +79,14 @@ class CFRD(TabularSolver):
         return kept_bytes(game.rules, merge=True) + tables * min(config.solve.boards, boards) // (2 * boards)
 
     def describe(self) -> str:
-        """One line that describes the run: algorithm, game and sizes."""
         count = min(self.config.solve.boards, count_boards(self.game.rules, merge=True)[-1])
         return f"cfr-d on {self.game.name}: {self.config.iterations:,} iterations of {count:,} boards"
 
-    def iterations(self) -> Iterator[TabularRecord]:
-        """From where the state is up to the configured number of iterations."""
-        while self.iteration < self.config.iterations:
-            start = time.perf_counter()
-            for player in PLAYERS:
-                self._update(player, self.iteration + 1)
-            self.ranges = np.concatenate([self.ranges, self._reach()[None]], dtype=np.float32, casting="same_kind")
-            self.iteration += 1
-            touched = 2 * self._tree.num_nodes * sum(map(len, self._played))
-            self.nodes_touched += touched
-            yield TabularRecord(self.iteration, touched, time.perf_counter() - start)
+    def _iterate(self) -> int:
+        for player in PLAYERS:
+            self._update(player, self.iteration + 1)
+        self.ranges = np.concatenate([self.ranges, self._reach()[None]], dtype=np.float32, casting="same_kind")
+        return 2 * self._tree.num_nodes * sum(map(len, self._played))
 
     def _update(self, player: int, t: int) -> None:
         play = self._pass()
@@ -120,8 +111,7 @@ class CFRD(TabularSolver):
         moments[..., :-1] += np.eye(_FEATURES) * (_RIDGE * moments[..., :-1].max((1, 2), initial=_RIDGE, keepdims=True))
         weights = np.linalg.solve(moments[..., :-1], moments[..., -1:])[..., 0]
         known = np.einsum("fvu,xv->fxu", self._means, reach[1 - player])
-        values: Doubles = sampled[-1] + np.einsum("xf,fxu->xu", weights, known - sampled[:-1])
-        return values
+        return sampled[-1] + np.einsum("xf,fxu->xu", weights, known - sampled[:-1])
 
     def _features(self, board: Board, reach: Doubles) -> Doubles:
         """The features of each hand against a range `reach` [X, U], which are known on all boards: [F, X, U].
@@ -185,15 +175,12 @@ class CFRD(TabularSolver):
     # the contract
 
     def average_policy(self) -> ReplayingPolicy:
-        """The average strategy."""
         return ReplayingPolicy(self.game, self._first.average_strategy(), self.ranges)
 
     def current_policy(self) -> ReplayingPolicy:
-        """The strategy that the next iteration starts from, by regret matching."""
         return ReplayingPolicy(self.game, self._first.strategy(), self.ranges, current=True)
 
     def arrays(self) -> dict[str, Array]:
-        """The live state, besides `iteration` and `nodes_touched`: filling these arrays in place restores a solver."""
         return self._live(memories=True)
 
     def _live(self, memories: bool) -> dict[str, Array]:

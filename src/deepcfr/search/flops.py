@@ -166,5 +166,4 @@ def _raked(flops: Cards, weights: Doubles) -> Doubles:
             weights, change = weights * factor, max(change, np.abs(factor - 1).max())
         if change < _EXACT:
             break
-    scaled: Doubles = weights * (every.weights.sum() / weights.sum())
-    return scaled
+    return weights * (every.weights.sum() / weights.sum())

@@ -16,7 +16,7 @@ from deepcfr.boards.boards import Board, Boards, SampledBoards
 from deepcfr.boards.rounds import PartialRound, RoundTree
 from deepcfr.boards.sweep import BoardStrategy, RoundPass, Scratch
 from deepcfr.config import SearchConfig, SearchKind
-from deepcfr.core.errors import ConfigError, GameError
+from deepcfr.core.errors import ConfigError, GameError, require_least
 from deepcfr.core.parallel import Workers
 from deepcfr.core.types import Doubles, Floats, Infosets, Ints
 from deepcfr.game.cards import canonical_cards, pack_cards
@@ -59,10 +59,7 @@ class ResolvingPolicy(Policy):
             raise ConfigError(
                 f"'{settings.kind}' is not a kind of search: choose one of {', '.join(get_args(SearchKind))}."
             )
-        if settings.iterations < 1:
-            raise ConfigError(f"'search.iterations' must be at least 1, but is {settings.iterations}.")
-        if settings.threads < 1:
-            raise ConfigError(f"'search.threads' must be at least 1, but is {settings.threads}.")
+        require_least(1, {"'search.iterations'": settings.iterations, "'search.threads'": settings.threads})
         if policy.boards:
             raise GameError(f"Search asks for any board, but the policy ({policy.kind}) knows only its own boards.")
         self.game: PokerGame = game

@@ -6,11 +6,8 @@ Boards are read when they are asked for, so a file is opened in a time that does
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 import zlib
-from collections.abc import Iterator
-from contextlib import suppress
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -18,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from deepcfr.core.errors import CheckpointError, ConfigError, GameError
-from deepcfr.core.files import cannot_write
+from deepcfr.core.files import replacing
 from deepcfr.core.types import Floats
 from deepcfr.search.spot import Spot
 from deepcfr.search.spot_solution import Solution, shares_at
 from deepcfr.search.spot_solver import SpotSolver
-from deepcfr.search.spot_tree import SpotTree, Strategies, board_name
+from deepcfr.search.spot_tree import SpotTree, board_name
 from deepcfr.search.subgame import subgame
 
 COMPACT = ".npz"
@@ -40,20 +37,15 @@ def write_solution(path: Path, solution: Solution) -> None:
     first = board_name(tree.solver.game, root.board)
     about = {"version": _VERSION, "spot": solution.spot.texts(), "locks": list(solution.locks)}
     about |= {name: getattr(solution, name) for name in _KEPT}
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as file:
-            _add(file, _ABOUT, np.frombuffer(json.dumps(about).encode(), np.uint8))
-            _add(file, _VALUES, root.values.astype(np.float32))
-            _add(file, _EQUITIES, root.equities.astype(np.float32))
-            for name in tree.strategies:
-                _add(file, name, tree.strategies[name].astype(np.float32 if name == first else np.float16))
-        os.replace(temporary, path)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
-        raise cannot_write(path, error) from error
+    with (
+        replacing(path) as temporary,
+        zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as file,
+    ):
+        _add(file, _ABOUT, np.frombuffer(json.dumps(about).encode(), np.uint8))
+        _add(file, _VALUES, root.values.astype(np.float32))
+        _add(file, _EQUITIES, root.equities.astype(np.float32))
+        for name in tree.names:
+            _add(file, name, tree.strategy(name).astype(np.float32 if name == first else np.float16))
 
 
 def _add(file: zipfile.ZipFile, name: str, array: np.ndarray[Any, Any]) -> None:
@@ -61,7 +53,7 @@ def _add(file: zipfile.ZipFile, name: str, array: np.ndarray[Any, Any]) -> None:
         np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-class _Members(Strategies):
+class _Members:
     """The members of a file, each read when it is asked for. Raises CheckpointError for a damaged one."""
 
     def __init__(self, path: Path) -> None:
@@ -75,7 +67,7 @@ class _Members(Strategies):
         except _DAMAGES as error:
             raise self._damaged(error) from error
 
-    def __getitem__(self, name: str) -> Floats:
+    def read(self, name: str) -> Floats:
         try:
             return np.asarray(self._file[name])
         except _DAMAGES as error:
@@ -84,25 +76,23 @@ class _Members(Strategies):
     def _damaged(self, error: Exception) -> CheckpointError:
         return CheckpointError(f"'{self._path}' is no file of deepcfr spot --out, or is damaged: {error}.")
 
-    def __iter__(self) -> Iterator[str]:
-        return (name for name in self._file.files if name not in (_ABOUT, _VALUES, _EQUITIES))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
+    @property
+    def boards(self) -> list[str]:
+        return [name for name in self._file.files if name not in (_ABOUT, _VALUES, _EQUITIES)]
 
 
 def read_solution(path: Path, threads: int = 1) -> Solution:
     """Open a file of `write_solution`. Raises CheckpointError for another or a damaged one."""
     file = _Members(path)
     try:
-        about = json.loads(file[_ABOUT].tobytes())
+        about = json.loads(file.read(_ABOUT).tobytes())
         if about["version"] != _VERSION:
             raise CheckpointError(f"'{path}' is of version {about['version']}, and this program reads {_VERSION}.")
         solver = SpotSolver(Spot.parse(**about["spot"]), inf, threads, about["locks"])
         kept = {name: about[name] for name in _KEPT}
         inside = subgame(solver.game, solver.rounds, solver.board, np.array([0]), keep=False)
         strategy, *rest = (
-            file[name].astype(np.float64) for name in (board_name(solver.game, solver.board), _VALUES, _EQUITIES)
+            file.read(name).astype(np.float64) for name in (board_name(solver.game, solver.board), _VALUES, _EQUITIES)
         )
         ends = np.arange(len(inside.rounds[solver.spot.round].round_leaves))
         street = solver.street_of(inside, solver.reach, strategy, ends, *rest)
@@ -113,6 +103,6 @@ def read_solution(path: Path, threads: int = 1) -> Solution:
         holes=solver.board.holes,
         decisions=street.decisions,
         locks=tuple(about["locks"]),
-        tree=SpotTree(solver, file, street),
+        tree=SpotTree(solver, file.boards, file.read, street),
         **kept | shares_at(solver.spot, street.decisions[0]),
     )

@@ -78,5 +78,4 @@ def _distribution(line: str, hands: str, shares: Sequence[float]) -> Doubles:
         values = np.full(1, np.nan)
     if values.ndim != 1 or not ((values >= 0).all() and abs(values.sum() - 1) < 1e-3):
         raise ConfigError(f"The probabilities of {hands} after {line!r} are {list(shares)}, which do not sum to 1.")
-    scaled: Doubles = values / values.sum()
-    return scaled
+    return values / values.sum()

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from deepcfr.core.errors import ConfigError, GameError
 from deepcfr.core.types import Cards, Doubles
 from deepcfr.game.board_index import binomials, hand_numbers
-from deepcfr.game.cards import SUIT_SIGNS, all_hands, cards_text, hand_class, parse_card, split_cards
+from deepcfr.game.cards import SUIT_SIGNS, all_hands, cards_text, free_holes, hand_class, parse_card, split_cards
 from deepcfr.game.public_state import PublicState
 from deepcfr.game.rules import PRESETS, PokerRules
 
@@ -173,8 +173,7 @@ def _hands_of(pairs: list[tuple[int, int]], suits: str) -> Cards:
 
 def hand_rows(holes: Cards) -> npt.NDArray[np.int32]:
     """The places of hands [H, 2] in a range."""
-    rows: npt.NDArray[np.int32] = hand_numbers(holes, binomials(HOLDEM.num_cards, 2))
-    return rows
+    return hand_numbers(holes, binomials(HOLDEM.num_cards, 2))
 
 
 def hand_names(holes: Cards) -> list[str]:
@@ -242,8 +241,7 @@ def ranges_after(policy: Policy, line: str, board: Sequence[int]) -> tuple[Publi
     rules = poker_state(policy).rules
     if not is_holdem(rules):
         raise GameError(f"Ranges of a spot come from hold'em, and '{rules.name}' is not it.")
-    holes = all_hands(_CARDS, 2)
-    holes = holes[~np.isin(holes, board).any(1)]
+    holes = free_holes(HOLDEM, board)
     state, reach = reach_after(policy, line, holes, board)
     if state.over or state.betting[-1] or sum(rules.board_cards[: state.round + 1]) != len(board):
         raise ConfigError(

@@ -69,7 +69,13 @@ class Sizes:
         limits: dict[str, float] = {}
         last: Place | None = None
         plain = re.sub(r"\s+(?=%)", "", text.replace("\ufeff", ""))
-        _check_commas(plain)
+        for found in _COMMA.finditer(plain):
+            left, right = found.groups()
+            if not (10 <= int(right) <= 10 * int(left) and int(right) > int(left) + 1):
+                raise ConfigError(
+                    f"'{left},{right}' in '{plain}' may be the number {left}.{right} or the sizes {left} and {right}: "
+                    "write a point, or a space after the comma."
+                )
         for part in filter(None, map(str.strip, re.split(r"[,;\n]", plain))):
             words = part.lower().replace("big blind", "bb").replace("all in", "all-in").split()
             if words[0] in _ALL_IN or words[0] in _LIMITS:
@@ -143,17 +149,6 @@ class Sizes:
             f"{name} {_text(getattr(self, name))}" for name in _LIMITS if getattr(self, name) != getattr(plain, name)
         ]
         return ", ".join(texts)
-
-
-def _check_commas(text: str) -> None:
-    """Raise ConfigError for a comma that may be a decimal one, as in `33,3`; `33,75` are two sizes."""
-    for found in _COMMA.finditer(text):
-        left, right = found.groups()
-        if not (10 <= int(right) <= 10 * int(left) and int(right) > int(left) + 1):
-            raise ConfigError(
-                f"'{left},{right}' in '{text}' may be the number {left}.{right} or the sizes {left} and {right}: "
-                "write a point, or a space after the comma."
-            )
 
 
 def _number(text: str) -> float:

@@ -26,7 +26,7 @@ from deepcfr.search.spot_locks import locked_nodes
 from deepcfr.search.spot_ranges import HOLDEM, hand_rows
 from deepcfr.search.spot_sizes import amount_text
 from deepcfr.search.spot_solution import Solution, SolvedDecision, shares_at
-from deepcfr.search.spot_tree import SpotTree, Strategies, Street, board_name
+from deepcfr.search.spot_tree import SpotTree, Street, board_name
 from deepcfr.search.subgame import (
     IF_ABSENT,
     PLAYERS,
@@ -207,7 +207,12 @@ class SpotSolver:
             values = worth(solver.played, solver.locked) if values is None else values
             every = np.arange(len(tree.round_leaves))
             street = self.street(inside, reach, solver.played, values[2:], workers, every, solver.locked)
-        decisions = street.decisions
+        decisions, boards = street.decisions, {board_name(self.game, on): on for kept in inside.kept for on in kept}
+
+        def strategy(name: str) -> Floats:
+            on = boards[name]  # that of the first board has its best replies
+            return street.strategy if on is inside.root else solver.played(inside.rounds[on.round], on)
+
         return Solution(
             spot=self.spot,
             iterations=solver.iteration,
@@ -219,7 +224,7 @@ class SpotSolver:
             decisions=decisions,
             locks=self._given,
             **shares_at(self.spot, decisions[0]),
-            tree=SpotTree(self, _Solved(self.game, solver, street.strategy), street),
+            tree=SpotTree(self, list(boards), strategy, street),
         )
 
     def street(
@@ -342,24 +347,6 @@ class SpotSolver:
         if after[player] == rules.stack:
             return "all-in"
         return f"{'raise to' if facing else 'bet'} {amount_text((after[player] - before) / rules.unit_chips)}"
-
-
-class _Solved(Strategies):
-    """The strategies of a solver on all boards; that on the first one has its best replies."""
-
-    def __init__(self, game: PokerGame, solver: SubgameSolver, first: Floats) -> None:
-        self._boards = {board_name(game, board): board for kept in solver.boards.kept for board in kept}
-        self._solver, self._first = solver, first
-
-    def __getitem__(self, name: str) -> Floats:
-        board, solver = self._boards[name], self._solver
-        return self._first if board is solver.boards.root else solver.played(solver.boards.rounds[board.round], board)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._boards)
-
-    def __len__(self) -> int:
-        return len(self._boards)
 
 
 def _means(weight: Doubles, values: Doubles, pairs: float) -> tuple[float, float] | None:

@@ -6,7 +6,7 @@ streets are those that were solved; what they are worth is computed when it is a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 _LEAST = 1e-9  # weight of a hand that a range still has
 _MOST_STREETS = 64  # that are kept
 _PLAYED: RootAims = [(0, IF_ABSENT), (1, IF_ABSENT)]
-Strategies = Mapping[str, Floats]
-"""By the name of a board, as `board_name` gives it, the strategy of all edges of its round there, [E, U]."""
+Strategy = Callable[[str], Floats]
+"""The strategy of all edges of a board's round, [E, U], by the board's name, as `board_name` gives it."""
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,10 @@ def board_name(game: PokerGame, board: Board) -> str:
 
 
 class SpotTree:
-    """All streets of a solved spot, whose `strategies` are those of a solver or of a file."""
+    """All streets of a solved spot, whose `strategy` on the boards `names` is that of a solver or of a file."""
 
-    def __init__(self, solver: SpotSolver, strategies: Strategies, first: Street) -> None:
-        self.solver, self.strategies = solver, strategies
+    def __init__(self, solver: SpotSolver, names: Sequence[str], strategy: Strategy, first: Street) -> None:
+        self.solver, self.names, self.strategy = solver, names, strategy
         self._boards = SampledBoards(solver.game)
         self._streets: dict[Path, Street] = {(): first}
 
@@ -152,7 +152,7 @@ class SpotTree:
             leaves.append(roots)
 
         def strategy(_: RoundTree, on: Board) -> Floats:
-            return np.asarray(self.strategies[board_name(solver.game, on)][edges[on.round]], np.float64)
+            return np.asarray(self.strategy(board_name(solver.game, on))[edges[on.round]], np.float64)
 
         inside = subgame(solver.game, rounds, board, first)
         with Workers(solver.threads) as workers:

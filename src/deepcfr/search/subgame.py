@@ -152,8 +152,7 @@ def equities_at_root(boards: Boards, reach: Floats, workers: Workers | None = No
 
     won = np.asarray(_visit_root(boards, visit, reach, workers), np.float64)
     met = np.stack([against(boards.root, reach[1 - player]) for player in PLAYERS])
-    shares: Doubles = np.clip((_shares(won, met, np.nan) + 1) / 2, 0, 1)
-    return shares
+    return np.clip((_shares(won, met, np.nan) + 1) / 2, 0, 1)
 
 
 def _visit_root(
@@ -179,8 +178,7 @@ class Gadget:
     @property
     def average(self) -> Doubles:
         """The average reach over the iterations, [X, U]."""
-        average: Doubles = self._sum / self._weight
-        return average
+        return self._sum / self._weight
 
     def reach(self) -> Doubles:
         """The reach with which the opponent enters, [X, U]."""
@@ -204,8 +202,7 @@ class Gadget:
         chance = self.average
         now = chance * mean + (1 - chance) * self.alternative
         most = self._least * best + (1 - self._least) * np.maximum(best, self.alternative)
-        gains: Doubles = (most - now) @ self.size
-        return gains
+        return (most - now) @ self.size
 
 
 class SubgameSolver:

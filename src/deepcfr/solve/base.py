@@ -208,7 +208,6 @@ class TabularSolver(Solver):
         """The live state; a checkpoint saves it and restores by copying into it."""
 
     def state(self, memories: bool) -> SolverState:
-        """The state that a checkpoint stores; without `memories` there are no regrets."""
         regrets = {name: array.size for name, array in self._live(memories).items() if name.startswith("regret")}
         return SolverState(self._facts(self.name, regrets), {}, self._saved_arrays(memories).items())
 
@@ -221,6 +220,18 @@ class TabularSolver(Solver):
 
     def state_bytes(self, memories: bool) -> int:
         return sum(array.nbytes for array in self._saved_arrays(memories).values())
+
+    @abstractmethod
+    def _iterate(self) -> int:
+        """One iteration; returns the nodes touched."""
+
+    def iterations(self) -> Iterator[TabularRecord]:
+        while self.iteration < self.config.iterations:
+            start = time.perf_counter()
+            touched = self._iterate()
+            self.iteration += 1
+            self.nodes_touched += touched
+            yield TabularRecord(self.iteration, touched, time.perf_counter() - start)
 
     def _saved_arrays(self, memories: bool) -> dict[str, Array]:
         return self._live(memories)
@@ -238,29 +249,14 @@ class FullWidthSolver(TabularSolver):
     @staticmethod
     def memory_bytes(game: Any, config: RunConfig) -> int:  # noqa: ARG004
         """Bytes of regrets, averages and predictions on an explicit tree: float64 [K, L] each."""
-        tables: int = 3 * 8 * game.explicit.legal.size
-        return tables
+        return 3 * 8 * game.explicit.legal.size
 
     @property
     def precision(self) -> str:
         """The data type of the tables."""
         return "float64"
 
-    @abstractmethod
-    def _iterate(self) -> int:
-        """One iteration; returns the nodes touched."""
-
-    def iterations(self) -> Iterator[TabularRecord]:
-        """From where the state is up to the configured number of iterations."""
-        while self.iteration < self.config.iterations:
-            start = time.perf_counter()
-            touched = self._iterate()
-            self.iteration += 1
-            self.nodes_touched += touched
-            yield TabularRecord(self.iteration, touched, time.perf_counter() - start)
-
     def describe(self) -> str:
-        """One line that describes the run: algorithm, game and sizes."""
         return f"{self.config.solver} on {self.game.name}: {self.config.iterations:,} iterations, {self.precision}"
 
 
@@ -283,7 +279,6 @@ class MatchingSolver(FullWidthSolver):
         """The strategy in proportion to positive weights, uniform where there are none."""
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
-        """The live state, besides `iteration` and `nodes_touched`: filling these arrays in place restores a solver."""
         predicted = {"matched": self.matched} if self.variant.predictive else {}
         return {"regret": self.regret, "average": self.average, **predicted}
 
@@ -292,5 +287,4 @@ class MatchingSolver(FullWidthSolver):
         return self._policy(self.average, f"average of {self.config.solver}")
 
     def current_policy(self) -> Any:
-        """The strategy that the next iteration starts from, by regret matching."""
         return self._policy(self.matched, f"current of {self.config.solver}")

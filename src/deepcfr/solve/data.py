@@ -11,29 +11,27 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import torch
 
-from deepcfr.boards.boards import Board, BoardReach, Boards, SampledBoards, keeps_all
+from deepcfr.boards.boards import BoardReach, Boards, SampledBoards, keeps_all
 from deepcfr.boards.public_chance import BoardTraversal, Piece, Records, traverse_boards
-from deepcfr.boards.rounds import RoundTree
 from deepcfr.boards.sweep import BoardStrategy
-from deepcfr.config import NetworkConfig, RunConfig
+from deepcfr.config import RunConfig
 from deepcfr.core.errors import GameError
 from deepcfr.core.parallel import Workers
 from deepcfr.core.rng import generator, key
 from deepcfr.core.types import TERMINAL, Encoding, Floats, HandSamples, Samples
 from deepcfr.game.base import Deals, Game, NodeFunction, card_codes, distinct
-from deepcfr.game.poker import PokerGame, poker_game
+from deepcfr.game.poker import PokerGame
 from deepcfr.network.examples import InfosetExamples, Objective, uniform_weights
 from deepcfr.network.fit import FitResult, fit, value_loss
-from deepcfr.network.memory import Memory, bytes_per_sample
+from deepcfr.network.memory import Memory
 from deepcfr.network.networks import SplitNetwork, build_network
 from deepcfr.policy.base import Policy
 from deepcfr.policy.network import (
     FirstRound,
     RegretMatchingPolicy,
+    RememberedStrategies,
     WithFirstRound,
     regret_matching,
 )
@@ -122,11 +120,6 @@ def history_encoding(game: Game) -> Encoding:
     )
 
 
-def _network_config(config: NetworkConfig, encoding: Encoding) -> NetworkConfig:
-    """As the other networks but for hand strength; without cards every history has a learnt vector of its own."""
-    return replace(config, strength=False, node_embedding=config.node_embedding or not encoding.card_groups)
-
-
 class HistoryValues:
     """A network of the values of actions at histories, to player 0 under the current profile, and its memory.
 
@@ -138,7 +131,10 @@ class HistoryValues:
         self.game, self.config = game, config
         self.encoding = history_encoding(game)
         first = generator(key(config.seed, "network", "values"))
-        self.network = build_network(self.encoding, _network_config(config.network, self.encoding), first)
+        # as the other networks but for hand strength; without cards every history has a learnt vector of its own
+        embedded = config.network.node_embedding or not self.encoding.card_groups
+        network = replace(config.network, strength=False, node_embedding=embedded)
+        self.network = build_network(self.encoding, network, first)
         self.memory = Memory(self.encoding, config.values.capacity, "window", game.device)
         self.fitted = False
 
@@ -179,11 +175,6 @@ class HistoryValues:
         stream = key(self.config.seed, "value fit", t, traverser)
         self.fitted = True
         return fit(self.network, examples, settings, stream, workers)
-
-
-def value_memory_bytes(game: Game, config: RunConfig) -> int:
-    """Bytes of the memory of history values when it is full; 0 if the run has none."""
-    return config.values.capacity * bytes_per_sample(history_encoding(game)) if config.has_values else 0
 
 
 Chunk = tuple[int, int]
@@ -297,51 +288,6 @@ def with_table(game: Game, later: Strategy, table: FirstRound, deals: Deals, pla
     return strategy
 
 
-class RememberedStrategies:
-    """Cache of both players' strategies on every visited board: one float32 for each edge and canonical hand."""
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[int, ...], npt.NDArray[np.float32]] = {}
-        self._seen: dict[tuple[int, ...], list[int]] = {}  # board to the version of each player's part
-        self._version = [0, 0]
-        self._asked: list[int] = []  # infosets evaluated, by board and player; a list, because threads may append to it
-
-    def changed(self, player: int) -> None:
-        """Call after a player's network changes; drops that player's cached strategies."""
-        self._version[player] += 1
-
-    def asked(self) -> int:
-        """Number of infosets at which networks were evaluated since the last call."""
-        asked, self._asked = self._asked, []
-        return sum(asked)
-
-    def add_asked(self, infosets: int) -> None:
-        """Count infosets at which another process evaluated networks."""
-        self._asked.append(infosets)
-
-    def of(self, policy: Policy, networks: RegretMatchingPolicy) -> BoardStrategy:
-        """The strategy of `policy`, which plays `networks` in all rounds, except possibly the first.
-
-        A network is evaluated on a board only if it has changed since the last visit. The first round is not cached.
-        """
-
-        def on_board(tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
-            if board.round == 0:
-                return policy.on_board(tree, board)
-            place = (board.round, *board.cards)
-            if place not in self._kept:
-                self._kept[place] = np.empty((tree.num_edges, len(board)), np.float32)
-                self._seen[place] = [-1, -1]
-            kept, seen = self._kept[place], self._seen[place]
-            for player in (0, 1):
-                if seen[player] != self._version[player]:
-                    self._asked.append(networks.fill_edges(tree, board, player, kept))
-                    seen[player] = self._version[player]
-            return kept
-
-        return on_board
-
-
 class BoardCollector:
     """Runs traversals of sampled boards, or of the same panel of them in every iteration."""
 
@@ -374,7 +320,7 @@ class BoardCollector:
         def elsewhere(places: Iterable[BoardReach]) -> Iterator[Piece]:
             assert self._elsewhere
             for values, found, asked in self._elsewhere(job, places):
-                self.remembered.add_asked(asked)
+                self.remembered.count(asked)
                 yield values, found
 
         found = traverse_boards(
@@ -411,28 +357,14 @@ class BoardCollector:
         return self.remembered.of(policy, matching) if self._sampling.on_panel else policy.on_board
 
     def _boards_stream(self, job: TraversalJob) -> int:
-        return panel_stream(self._config) if self._sampling.on_panel else self._stream("boards", job.t, job.traverser)
+        panel, seed = self._sampling.on_panel, self._config.seed
+        return panel_stream(self._config) if panel else key(seed, "boards", job.t, job.traverser)
 
     def _batch(self, found: HandSamples | Samples, kind: int, t: int, traverser: int, round_: int) -> Batch:
         """One round's samples; `kind` is 0 for advantages and 1 for strategies."""
-        return Batch(found, self._stream("slot", t, traverser, round_) + kind, round_)
-
-    def _stream(self, *purpose: str | int) -> int:
-        return key(self._config.seed, *purpose)
+        return Batch(found, key(self._config.seed, "slot", t, traverser, round_) + kind, round_)
 
 
 def panel_stream(config: RunConfig) -> int:
     """The stream of all chance in a run's panel: which boards it has, and which hands of them are remembered."""
     return key(config.seed, "panel")
-
-
-Collector = HistoryCollector | BoardCollector
-
-
-def new_collector(
-    game: Game, config: RunConfig, values: HistoryValues | None, workers: Workers, elsewhere: Elsewhere | None
-) -> Collector:
-    """The collector of a run's data; `elsewhere` runs its traversals in other processes, if given."""
-    if config.sampling.kind == "public-chance":
-        return BoardCollector(poker_game(game), config, workers, elsewhere)
-    return HistoryCollector(game, config, values, workers, elsewhere)

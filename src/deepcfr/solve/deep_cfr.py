@@ -17,7 +17,7 @@ from deepcfr.game.base import Game
 from deepcfr.game.poker import poker_game
 from deepcfr.network.examples import WEIGHTS, Examples, InfosetExamples
 from deepcfr.network.fit import FitResult, fit
-from deepcfr.network.memory import Store
+from deepcfr.network.memory import Store, bytes_per_sample
 from deepcfr.network.networks import SplitNetwork, build_network, count_parameters
 from deepcfr.policy.base import Policy
 from deepcfr.policy.network import AveragePolicy, FirstRound, RegretMatchingPolicy, WithFirstRound
@@ -33,7 +33,15 @@ from deepcfr.solve.base import (
     memory_arrays,
     restore_memories,
 )
-from deepcfr.solve.data import HistoryValues, IterationRecord, TraversalJob, new_collector, played, value_memory_bytes
+from deepcfr.solve.data import (
+    BoardCollector,
+    HistoryCollector,
+    HistoryValues,
+    IterationRecord,
+    TraversalJob,
+    history_encoding,
+    played,
+)
 from deepcfr.solve.first_round import FirstRoundTable, bootstrapped, kept_share
 from deepcfr.solve.memories import memory_bytes, new_memories, without_memories
 from deepcfr.solve.snapshots import Snapshots, compact
@@ -52,7 +60,7 @@ class DeepCFR(Solver):
     def __init__(self, game: Game, config: RunConfig, outside: Outside | None = None) -> None:
         """Start a run; `outside` are other processes that run the traversals, by default threads of this one do."""
         self.game, self.config, self.outside = game, config, outside
-        if config.advantage.pot_units:
+        if config.advantage.units == "pots":
             poker_game(game)
         self.advantage_networks = [self._new_network("advantage", player).zero_() for player in PLAYERS]  # V_p
         predicted = PLAYERS if config.advantage.target == "predict" else ()
@@ -66,7 +74,12 @@ class DeepCFR(Solver):
         self.snapshots = Snapshots(game, config)
         on_cores = game.device == "cpu" or config.sampling.kind == "public-chance"  # boards are swept by the processor
         self.workers = Workers(config.runtime.threads if on_cores else 1)
-        self.collector = new_collector(game, config, self.values, self.workers, self._elsewhere if outside else None)
+        elsewhere = self._elsewhere if outside else None
+        self.collector = (
+            BoardCollector(poker_game(game), config, self.workers, elsewhere)
+            if config.sampling.kind == "public-chance"
+            else HistoryCollector(game, config, self.values, self.workers, elsewhere)
+        )
 
     def iterations(self) -> Iterator[IterationRecord]:
         """Algorithm 1 from where the state is up to the configured number of iterations; `fit_average` is its last line."""
@@ -156,14 +169,13 @@ class DeepCFR(Solver):
         fit, networks = self.config.advantage, (self.advantage_networks[0], self.advantage_networks[1])
         sampling = self.config.sampling
         compressed = fit.units == "log" and sampling.on_panel
-        return RegretMatchingPolicy(self.game, networks, self.config.cfr.fallback, fit.pot_units, compressed)
+        return RegretMatchingPolicy(self.game, networks, self.config.cfr.fallback, fit.units == "pots", compressed)
 
     def first_round_strategy(self) -> FirstRound | None:
         """sigma^t in the first betting round where a table plays it, else None."""
         return self.table.strategy() if self.table else None
 
     def current_policy(self) -> Policy:
-        """sigma^t, the strategy of the newest iteration."""
         return played(self.matching(), self.first_round_strategy())
 
     def average_policy(self) -> Policy:
@@ -179,11 +191,9 @@ class DeepCFR(Solver):
         return WithFirstRound(policy, self.table.average_strategy()) if self.table else policy
 
     def policy(self, name: str) -> Policy:
-        """The strategy with the given name; names and errors as in `Solver.policy`."""
         return self.snapshots.sd_cfr_policy() if name == "sd-cfr" else super().policy(name)
 
     def describe(self) -> str:
-        """One line that describes the run: algorithm, game and sizes."""
         sampling = self.config.sampling
         if sampling.kind == "public-chance":
             sampled = f"about {sampling.boards:,} boards"
@@ -196,13 +206,11 @@ class DeepCFR(Solver):
 
     @staticmethod
     def memory_bytes(game: Game, config: RunConfig) -> int:
-        return memory_bytes(game, config) + value_memory_bytes(game, config)
+        values = config.values.capacity * bytes_per_sample(history_encoding(game)) if config.has_values else 0
+        return memory_bytes(game, config) + values
 
     def state(self, memories: bool) -> SolverState:
-        """The state that a checkpoint stores; without `memories` it can be played but not trained.
-
-        The weights of networks are then in the form of `compact`, as those of snapshots.
-        """
+        """As in `Solver`; without `memories` the weights of networks are in the form of `compact`, as of snapshots."""
         networks = {"advantage-0": self.advantage_networks[0], "advantage-1": self.advantage_networks[1]}
         if self.average_network is not None:
             networks["average"] = self.average_network

@@ -29,8 +29,6 @@ Poker with a few bet sizes (section 10) needs no list of its nodes: its tables a
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -68,7 +66,7 @@ from deepcfr.sample.traversal_tree import (
     poker_situations,
     poker_traversal_tree,
 )
-from deepcfr.solve.base import PLAYERS, Array, SavedState, TabularRecord, TabularSolver
+from deepcfr.solve.base import PLAYERS, Array, SavedState, TabularSolver
 
 EXPLORATION = 0.6  # share of uniform play in the traverser's policy in outcome sampling (Lanctot et al. 2009)
 _FLOOR_SLOPE, _FLOOR_END = -2.5e-7, 40_000  # change of a floor after every game, and its last game (Lin 2024, 6.2)
@@ -131,19 +129,12 @@ class MCCFR(TabularSolver):
         self._average: Floats = np.zeros(entries, self.settings.precision)
         self._played: Floats | Cards = self._average
 
-    def iterations(self) -> Iterator[TabularRecord]:
-        """One CFR iteration each, from where the state is up to the configured number."""
+    def _iterate(self) -> int:
         if self.iteration == 0 and self.settings.initial != UNIFORM:
             assert isinstance(self.tables, _HandTables)
             for table in (self._regret, self._average):
                 self.tables.start(table)
-        while self.iteration < self.config.iterations:
-            start = time.perf_counter()
-            t = self.iteration + 1
-            touched = sum(self._traverse(t, player) for player in PLAYERS)
-            self.iteration = t
-            self.nodes_touched += touched
-            yield TabularRecord(t, touched, time.perf_counter() - start)
+        return sum(self._traverse(self.iteration + 1, player) for player in PLAYERS)
 
     def _traverse(self, t: int, traverser: int) -> int:
         """Run iteration t's traversals for one player; returns the nodes touched, histories and deals."""
@@ -187,7 +178,6 @@ class MCCFR(TabularSolver):
         )
 
     def describe(self) -> str:
-        """One line that describes the run: algorithm, game and sizes."""
         settings = self.settings
         return (
             f"Monte Carlo CFR on {self.game.name}: {self.config.iterations:,} iterations of {2 * settings.traversals:,} "
@@ -250,7 +240,6 @@ class MCCFR(TabularSolver):
         return ThresholdPolicy(policy, threshold) if (threshold := self.config.evaluation.threshold) else policy
 
     def current_policy(self) -> Policy:
-        """The newest strategy, by regret matching."""
         return self._policy(self._regret, "current")
 
     def _policy(self, table: Floats | Cards, kind: str) -> Policy:

@@ -75,7 +75,7 @@ class InfosetMemories:
 
     def advantage_examples(self, player: int, weights: Weights, t: int, config: AdvantageFitConfig) -> InfosetExamples:
         """The training examples of a player's advantage network."""
-        unit = poker_game(self._game).pot if config.pot_units else None
+        unit = poker_game(self._game).pot if config.units == "pots" else None
         objective = Objective(self._game.encoding.legal, advantage_loss, weights, t, unit, self._rounds)
         return InfosetExamples(self.advantages[player], objective, config)
 

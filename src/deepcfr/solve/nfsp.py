@@ -38,6 +38,7 @@ from deepcfr.solve.self_play import (
     Episodes,
     NetworkPlayer,
     SelfPlay,
+    SelfPlayRecord,
     Transitions,
     copies,
     cosine,
@@ -49,28 +50,18 @@ AVERAGE, RESPONSE = 0, 1  # modes of a player in a game, besides EXPLORE
 
 
 @dataclass(frozen=True)
-class NFSPRecord:
-    """Figures of one iteration; pairs are for players 0 and 1."""
+class NFSPRecord(SelfPlayRecord):
+    """Figures of one iteration."""
 
-    iteration: int
-    episodes: int
-    nodes_touched: int
-    evaluated: int  # infosets at which networks were evaluated
-    trained: int  # examples in the mini-batches of all four networks
-    play_seconds: float
-    fit_seconds: float
     epsilon: float
     q_loss: tuple[float, float]  # mean squared error of the iteration's steps, in squared units of the payoffs
     policy_loss: tuple[float, float]  # mean cross-entropy
     replay_samples: tuple[int, int]  # in the memories
     reservoir_samples: tuple[int, int]
 
-    def figures(self) -> str:
-        """The figures that progress shows."""
-        return (
-            f"{self.episodes / max(self.play_seconds + self.fit_seconds, 1e-9):,.0f} episodes/s, "
-            f"loss {self.q_loss[0]:.2f} {self.q_loss[1]:.2f}"
-        )
+    @property
+    def loss(self) -> tuple[float, float]:
+        return self.q_loss
 
 
 class NFSP(SelfPlay):
@@ -104,8 +95,7 @@ class NFSP(SelfPlay):
             evaluated += found.decisions
             self._remember(found, t)
         played = time.perf_counter()
-        jobs = [*((self._learn_values, player) for player in PLAYERS)]
-        jobs += [*((self._learn_average, player) for player in PLAYERS)]
+        jobs = [(learn, player) for learn in (self._learn_values, self._learn_average) for player in PLAYERS]
         losses = list(self.workers.map(lambda job: job[0](t, job[1]), jobs))
         replay, reservoir = self.replay, self.reservoir
         value_steps = sum(settings.q_steps for memory in replay if len(memory))
@@ -182,10 +172,8 @@ class NFSP(SelfPlay):
                 target.load_state_dict(learner.network.state_dict())
             return q_loss(learner.network, target, memory[index], encoding)
 
-        rate, stream = (
-            settings.q_learning_rate * cosine(t, self.config.iterations),
-            self._stream("value steps", t, player),
-        )
+        rate = settings.q_learning_rate * cosine(t, self.config.iterations)
+        stream = self._stream("value steps", t, player)
         mean = learner.descend(len(memory), loss, settings.q_steps, settings.batch_size, rate, stream)
         return mean * float(learner.network.scale) ** 2
 

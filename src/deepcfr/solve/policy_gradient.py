@@ -30,6 +30,7 @@ from deepcfr.solve.self_play import (
     Learner,
     NetworkPlayer,
     SelfPlay,
+    SelfPlayRecord,
     Transitions,
     copies,
     cosine,
@@ -64,25 +65,15 @@ _ENTROPY_END = 0.05  # alpha in the last iteration
 
 
 @dataclass(frozen=True)
-class PolicyGradientRecord:
-    """Figures of one iteration; pairs are for players 0 and 1."""
+class PolicyGradientRecord(SelfPlayRecord):
+    """Figures of one iteration."""
 
-    iteration: int
-    episodes: int
-    nodes_touched: int
-    evaluated: int  # infosets at which networks were evaluated
-    trained: int  # examples in the mini-batches of all four networks
-    play_seconds: float
-    fit_seconds: float
     entropy_weight: float  # alpha
     value_loss: tuple[float, float]  # mean squared error of V, in squared units of the payoffs
 
-    def figures(self) -> str:
-        """The figures that progress shows."""
-        return (
-            f"{self.episodes / max(self.play_seconds + self.fit_seconds, 1e-9):,.0f} episodes/s, "
-            f"loss {self.value_loss[0]:.2f} {self.value_loss[1]:.2f}"
-        )
+    @property
+    def loss(self) -> tuple[float, float]:
+        return self.value_loss
 
 
 @dataclass(frozen=True)

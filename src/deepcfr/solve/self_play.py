@@ -235,10 +235,33 @@ def outputs_at(network: SplitNetwork, infosets: Infosets, encoding: Encoding) ->
     saves.
     """
     if infosets.cards.device.type != "cpu":
-        return network(infosets)  # type: ignore[no-any-return]
+        return network(infosets)
     code = card_codes(infosets.cards, encoding) * len(encoding.legal) + infosets.node
     example, place = distinct(code)
     return functional.embedding(place, network(infosets[example]))
+
+
+@dataclass(frozen=True)
+class SelfPlayRecord:
+    """Figures of one iteration; pairs are for players 0 and 1."""
+
+    iteration: int
+    episodes: int
+    nodes_touched: int
+    evaluated: int  # infosets at which networks were evaluated
+    trained: int  # examples in the mini-batches of all four networks
+    play_seconds: float
+    fit_seconds: float
+
+    @property
+    @abstractmethod
+    def loss(self) -> tuple[float, float]:
+        """The losses that the progress display shows."""
+
+    def figures(self) -> str:
+        """The figures for the progress display."""
+        rate = self.episodes / max(self.play_seconds + self.fit_seconds, 1e-9)
+        return f"{rate:,.0f} episodes/s, loss {self.loss[0]:.2f} {self.loss[1]:.2f}"
 
 
 class SelfPlay(Solver):
@@ -261,12 +284,10 @@ class SelfPlay(Solver):
         """One iteration."""
 
     def iterations(self) -> Iterator[Record]:
-        """Batches of episodes with updates, from the current state to the configured number of iterations."""
         while self.iteration < self.config.iterations:
             yield self._iterate()
 
     def describe(self) -> str:
-        """One line with game, iterations, episodes, network size and seed."""
         return (
             f"{self.config.method} on {self.game.name}: {self.config.iterations:,} iterations of "
             f"{self.settings.episodes:,} episodes, networks of {count_parameters(self._new_network('size')):,} parameters, "
@@ -283,12 +304,8 @@ class SelfPlay(Solver):
 
     def _play(self, t: int) -> Iterator[Episodes]:
         """The episodes of an iteration in order, in chunks."""
-        total, deal, act, kinds = (
-            self.settings.episodes,
-            self._stream("deal", t),
-            self._stream("action", t),
-            self._kinds(t),
-        )
+        total, kinds = self.settings.episodes, self._kinds(t)
+        deal, act = self._stream("deal", t), self._stream("action", t)
 
         def run_chunk(first: int) -> Episodes:
             deals = self.game.deal(min(CHUNK, total - first), deal, first)

@@ -149,14 +149,10 @@ class FictitiousPlay(FullWidthSolver):
     def _plan(self, strategy: Doubles) -> Doubles:
         """The realization plan of a strategy without the empty sequences, [K, L]."""
         form = self.game.sequences
-        plan: Doubles = realization(strategy, form.parent, form.num_actions)[EMPTY:].reshape(strategy.shape)
-        return plan
+        return realization(strategy, form.parent, form.num_actions)[EMPTY:].reshape(strategy.shape)
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
-        """The live state, besides `iteration` and `nodes_touched`: filling these arrays in place restores a solver.
-
-        An export leaves the arrays named regret out, as the average strategy needs none of them.
-        """
+        # an export leaves the arrays named regret out, as the average strategy needs none of them
         return {"average": self.average, "regret-response": self.response}
 
     def average_policy(self) -> TreePolicy:
@@ -191,7 +187,7 @@ _ROUNDING = 1e-12  # of a gap, in payoffs
 
 
 class ExcessiveGap(FullWidthSolver):
-    """The state of a run: iterate over `iterations()` to advance it. The newest plans are the result."""
+    """The state of a run, whose result are the newest plans."""
 
     name = "excessive-gap"
     game: TreeGame
@@ -213,22 +209,16 @@ class ExcessiveGap(FullWidthSolver):
         mu, center = self.smoothing[:2], self._plan(self._uniform)
         while True:
             second = self._plan(self._responses(center, mu)[0])
-            plan = self._mixed(self._plan(self._responses(second, mu)[0]), second)
+            plan = np.where(self._owner == 0, self._plan(self._responses(second, mu)[0]), second)
             if self._responses(plan, mu)[1].sum() <= _ROUNDING:
                 break
             mu *= 2
         self.plan[:], self.smoothing[2] = plan, _FIRST_STEP
 
-    def _mixed(self, first: Doubles, second: Doubles) -> Doubles:
-        """Player 0's part of one array of sequences and player 1's of another."""
-        mixed: Doubles = np.where(self._owner == 0, first, second)
-        return mixed
-
     def _plan(self, table: Doubles) -> Doubles:
         """Realization plans of strategies, given as logarithms [K, L]."""
         form = self.game.sequences
-        plan: Doubles = realization(np.exp(table), form.parent, form.num_actions)
-        return plan
+        return realization(np.exp(table), form.parent, form.num_actions)
 
     def _responses(self, plan: Doubles, mu: Doubles, base: Doubles | None = None) -> tuple[Doubles, Doubles]:
         """The logarithms of each player's smoothed response to the other's plan, [K, L], and its smoothed value, [2].
@@ -269,10 +259,6 @@ class ExcessiveGap(FullWidthSolver):
         return plan, mu
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
-        """The live state, besides `iteration` and `nodes_touched`: filling these arrays in place restores a solver.
-
-        An export leaves the array named regret out, as the strategy does not need it.
-        """
         return {"plan": self.plan, "regret-smoothing": self.smoothing}
 
     def average_policy(self) -> TreePolicy:

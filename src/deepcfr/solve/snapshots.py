@@ -171,16 +171,13 @@ class Snapshots:
         return MixturePolicy(self._game, policies, [snapshot.weight for snapshot in kept], kind)
 
     def _policy_of(self, snapshot: Snapshot, first: tuple[RoundTree, Board] | None) -> Policy:
-        policy = self._matching(snapshot)
-        if first is None or snapshot.first_round is None:
-            return policy
-        return WithFirstRound(policy, FirstRound(first[0], first[1].visible_cards, snapshot.first_round))
-
-    def _matching(self, snapshot: Snapshot) -> RegretMatchingPolicy:
         networks = (self._new_network(), self._new_network())
         for network, weights in zip(networks, snapshot.networks, strict=True):
             network.load_state_dict(weights)  # converts them to the network's precision
-        return RegretMatchingPolicy(self._game, networks, self._config.cfr.fallback)
+        policy = RegretMatchingPolicy(self._game, networks, self._config.cfr.fallback)
+        if first is None or snapshot.first_round is None:
+            return policy
+        return WithFirstRound(policy, FirstRound(first[0], first[1].visible_cards, snapshot.first_round))
 
     def _new_network(self) -> SplitNetwork:
         """A network whose weights the caller overwrites."""

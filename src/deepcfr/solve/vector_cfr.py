@@ -54,7 +54,6 @@ class VectorCFR(FullWidthSolver):
 
     @staticmethod
     def memory_bytes(game: PokerGame, config: RunConfig) -> int:
-        """Bytes of a solver's regrets, averages and boards, computed before they are allocated."""
         rules, tree = game.rules, game.tree
         decisions = tree.round[: tree.num_decisions]
         total = kept_bytes(rules, merge=True)
@@ -73,7 +72,6 @@ class VectorCFR(FullWidthSolver):
 
     @property
     def precision(self) -> str:
-        """The data type of the tables."""
         return self.config.solve.precision
 
     def _iterate(self) -> int:
@@ -86,7 +84,6 @@ class VectorCFR(FullWidthSolver):
         return self._touched
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
-        """The live state; a checkpoint saves it and restores by copying into it."""
         return {
             f"{name}-{round_}-{part}": array
             for name, tables in (("regret", self._regrets), ("average", self._averages), ("matched", self._matched))
@@ -99,5 +96,4 @@ class VectorCFR(FullWidthSolver):
         return RangePolicy(self.boards, self._averages, "average")
 
     def current_policy(self) -> RangePolicy:
-        """The strategy of the newest iteration, by regret matching."""
         return RangePolicy(self.boards, self._matched or self._regrets, "current")

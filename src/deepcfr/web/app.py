@@ -33,7 +33,6 @@ from deepcfr.core.errors import ConfigError, DeepCFRError
 from deepcfr.core.files import state_folder
 from deepcfr.core.signals import HANGUP, handled
 from deepcfr.play.hand import begin
-from deepcfr.policy.base import Policy
 from deepcfr.web import browse, hands, play, runs, spots
 from deepcfr.web.play import LOST_SEATS
 from deepcfr.web.site import RequestError, Site, cards, render, shorten
@@ -87,38 +86,28 @@ def build_app(site: Site, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
 def _answer_errors(app: FastAPI) -> None:
     """Answer every error with one sentence: as JSON under /api, else as a page."""
 
-    async def refused(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestError)
-        return _sentence(request, error.status, error.sentence)
+    async def answer(request: Request, error: Exception) -> Response:
+        status, sentence = _told(error)
+        if request.url.path.startswith("/api/"):
+            return JSONResponse({"error": sentence}, status)
+        return render("error.html", status, sentence=sentence)
 
-    async def impossible(request: Request, error: Exception) -> Response:
-        assert isinstance(error, DeepCFRError)
-        return _sentence(request, 400, " ".join(error.problems))
+    for kind in (DeepCFRError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, answer)
 
-    async def malformed(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
+
+def _told(error: Exception) -> tuple[int, str]:
+    """The status and the sentence of an error."""
+    if isinstance(error, RequestValidationError):
         first = error.errors()[0]
         where = ".".join(str(part) for part in first.get("loc", ()))
         found = "" if first["type"] in ("missing", "json_invalid") else f", but is {shorten(repr(first['input']))}"
-        what = f"'{shorten(where)}': {shorten(first['msg'], 120)}{found}"
-        return _sentence(request, 422, f"The request cannot be read: {what}.")
-
-    async def unknown(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
+        return 422, f"The request cannot be read: '{shorten(where)}': {shorten(first['msg'], 120)}{found}."
+    if isinstance(error, HTTPException):
         known = {404: "There is no such page here.", 405: "This address does not take requests of this kind."}
-        return _sentence(request, error.status_code, known.get(error.status_code, f"{error.detail}."))
-
-    app.add_exception_handler(RequestError, refused)
-    app.add_exception_handler(DeepCFRError, impossible)
-    app.add_exception_handler(RequestValidationError, malformed)
-    app.add_exception_handler(HTTPException, unknown)
-
-
-def _sentence(request: Request, status: int, sentence: str) -> Response:
-    if request.url.path.startswith("/api/"):
-        return JSONResponse({"error": sentence}, status)
-    page: HTMLResponse = render("error.html", status, sentence=sentence)
-    return page
+        return error.status_code, known.get(error.status_code, f"{error.detail}.")
+    assert isinstance(error, DeepCFRError)
+    return error.status if isinstance(error, RequestError) else 400, " ".join(error.problems)
 
 
 class Headers:
@@ -298,16 +287,12 @@ def warm_up(site: Site) -> None:
     """Load every agent and play a hand with it, so that no request waits for compilation."""
     for run in site.runs.values():
         try:
-            _play_a_hand(run.agent().policy)
+            hand = begin(run.agent().policy, 0, 0)
+            while not hand.over:
+                if hand.persons_turn:
+                    hand.act(hand.choices()[-1].action)
+                else:
+                    hand.act_for_agent()
+            results(hand)
         except DeepCFRError:
             continue  # its page shows the reason
-
-
-def _play_a_hand(policy: Policy) -> None:
-    hand = begin(policy, 0, 0)
-    while not hand.over:
-        if hand.persons_turn:
-            hand.act(hand.choices()[-1].action)
-        else:
-            hand.act_for_agent()
-    results(hand)

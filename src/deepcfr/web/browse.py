@@ -37,7 +37,7 @@ from deepcfr.web.ranges import (
     read_position,
     seat_name,
 )
-from deepcfr.web.site import RequestError, Site, cards, render
+from deepcfr.web.site import NamedRun, RequestError, Site, cards, choose_agent, render
 
 Betting = Annotated[str, Query(max_length=200, description="letters f, c, r, rounds apart by '/'")]
 Board = Annotated[str, Query(max_length=40, description="public cards, such as Qs7h2c")]
@@ -74,10 +74,7 @@ def place(site: Site, name: str, betting: str, board: str) -> Position:
 def _add_pages(routes: APIRouter, site: Site) -> None:
     @routes.get("/strategy", include_in_schema=False)
     def choose() -> Response:
-        able = [one for one in cards(site) if one.browsable]
-        if len(able) == 1:
-            return RedirectResponse(f"/strategy/{able[0].name}", 303)
-        return render("home.html", page="strategy", cards=able)
+        return choose_agent("strategy", [one for one in cards(site) if one.browsable])
 
     @routes.get("/strategy/{name}", include_in_schema=False)
     def browse(
@@ -94,7 +91,13 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
             return _infosets_page(site, name, policy, policy.game, find)
         position = place(site, name, betting, board)
         if other:
-            _same_game(site, name, other)
+            first, second = (site.run(one).listed()[1] for one in (name, other))
+            try:
+                require_same_game(first, second)
+            except GameError as error:
+                raise RequestError(
+                    409, f"{name} plays {first.name}, but {other} plays {second.name}: only agents of one game compare."
+                ) from error
         if picked:
             return RedirectResponse(
                 address(name, place(site, name, betting, board + "".join(picked)), other=other), 303
@@ -115,22 +118,17 @@ def _infosets_page(site: Site, name: str, policy: Policy, game: TreeGame, find: 
         player = int(game.explicit.infoset_actor[infoset])
         rows.append({"name": names[infoset], "player": player, "bars": found, "said": said})
     values: dict[str, Any] = {"name": name, "game": game.name, "find": find, "rows": rows, "count": len(names)}
-    values["agents"] = [run.name for run in site.runs.values() if run.browsable]
+    values["agents"] = site.menu(name, lambda run: f"/strategy/{run.name}", browsable=True)
     return render("infosets.html", page="strategy", **values)
 
 
-def _same_game(site: Site, name: str, other: str) -> None:
-    first, second = (site.run(one).listed()[1] for one in (name, other))
-    try:
-        require_same_game(first, second)
-    except GameError as error:
-        raise RequestError(
-            409, f"{name} plays {first.name}, but {other} plays {second.name}: only agents of one game compare."
-        ) from error
-
-
 def _page(site: Site, name: str, position: Position, cell: str, other: str) -> HTMLResponse:
-    game = position.game
+    game, source = position.game, site.run(name).folder.source
+
+    def own_page(run: NamedRun) -> str:
+        # links keep the position for agents of the same game
+        return address(run.name, position) if run.folder.source == source else f"/strategy/{run.name}"
+
     values: dict[str, Any] = {
         "page": "strategy",
         "name": name,
@@ -140,9 +138,13 @@ def _page(site: Site, name: str, position: Position, cell: str, other: str) -> H
         "crumbs": crumbs(name, position, other),
         "who": "" if position.over else seat_name(game.rules, position.state.actor),
         "start": address(name, read_position(game, "", ""), other=other),
-        "agents": _agents(site, name, position),
-        "others": _others(site, name, position),
         "as_spot": _as_spot(name, position),
+        "agents": site.menu(name, own_page, browsable=True),
+        "others": [
+            {"name": run.name, "address": address(name, position, other=run.name)}
+            for run in site.runs.values()
+            if run.name != name and run.folder.source == source
+        ],
         "grids": None,
         "deck": None,
         "any_board": None,
@@ -165,30 +167,6 @@ def _as_spot(name: str, position: Position) -> str | None:
     line = position.betting.rpartition("/")[0]
     board = " ".join(card_text(position.game.rules, card) for card in position.board)
     return "/spots?" + urlencode({"agent": name, "line": line, "board": board})
-
-
-def _agents(site: Site, name: str, position: Position) -> list[dict[str, Any]]:
-    """The agents of the menu; links keep the position for agents of the same game."""
-    here = site.run(name).folder.source
-    return [
-        {
-            "name": run.name,
-            "here": run.name == name,
-            "address": address(run.name, position) if run.folder.source == here else f"/strategy/{run.name}",
-        }
-        for run in site.runs.values()
-        if run.browsable
-    ]
-
-
-def _others(site: Site, name: str, position: Position) -> list[dict[str, str]]:
-    """The agents of the same game, for comparison."""
-    here = site.run(name).folder.source
-    return [
-        {"name": run.name, "address": address(name, position, other=run.name)}
-        for run in site.runs.values()
-        if run.name != name and run.folder.source == here
-    ]
 
 
 def _any_board(name: str, position: Position, other: str) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from fastapi import APIRouter, Query, Response
 
 from deepcfr.core.rng import key
-from deepcfr.game.cards import all_hands
+from deepcfr.game.cards import free_holes
 from deepcfr.search.spot import parse_board
 from deepcfr.search.spot_ranges import HOLDEM, hand_names, hand_rows, parse_range
 from deepcfr.web.play import PROBLEMS
@@ -37,8 +37,7 @@ Chosen = Annotated[str, Query(max_length=40, description="the action that was ch
 
 def deal_hands(spot: SpotFacts, deal: int) -> tuple[str, str]:
     """The hands of the dealer and of the big blind in a deal, drawn from both ranges as they meet."""
-    holes = all_hands(HOLDEM.num_cards, HOLDEM.hole_cards)
-    holes = holes[~np.isin(holes, parse_board(spot.board)).any(1)]
+    holes = free_holes(HOLDEM, parse_board(spot.board))
     weights = [parse_range(text)[hand_rows(holes)] for text in (spot.dealer, spot.big_blind)]
     cards = (1 << holes.astype(np.int64)).sum(1)
     held = [np.flatnonzero(each) for each in weights]

@@ -21,7 +21,7 @@ from deepcfr.core.errors import CheckpointError
 from deepcfr.core.files import cannot_write, json_bytes, read_json, write_atomically
 from deepcfr.web import schema
 from deepcfr.web.play_view import review_view, table_view
-from deepcfr.web.site import NamedRun, RequestError, Site, card, cards, render, shorten
+from deepcfr.web.site import NamedRun, RequestError, Site, card, cards, choose_agent, render, shorten
 from deepcfr.web.table import WebSeat
 
 MOST_SEATS = 2_000  # the least recently used are dropped
@@ -126,11 +126,6 @@ def _hashed(token: str) -> str:
     return hashlib.blake2b(token.encode(), digest_size=16).hexdigest()
 
 
-def new_token() -> str:
-    """A new token, by which a browser finds its seats."""
-    return secrets.token_urlsafe(_TOKEN_BYTES)
-
-
 def cookie_of(request: Request) -> str:
     """The name of the cookie of a server's seats, with its port: browsers send a host's cookies to all of its ports."""
     port = re.search(r":([0-9]+)$", request.headers.get("host", ""))
@@ -203,7 +198,7 @@ class Players:
         agent = run.agent()
         first = None if seed is None or again is None else (seed, again)
         seat = WebSeat(run.name, agent.policy, agent.costs, None if first else seed, first=first)
-        own = token if token and self.seats.known(token) else new_token()
+        own = token if token and self.seats.known(token) else secrets.token_urlsafe(_TOKEN_BYTES)
         self.seats.put(own, seat)
         return own, seat
 
@@ -221,10 +216,7 @@ def _add_pages(routes: APIRouter, players: Players) -> None:
 
     @routes.get("/play", include_in_schema=False)
     def choose() -> Response:
-        able = cards(site)
-        if len(able) == 1:
-            return RedirectResponse(f"/play/{able[0].name}", 303)
-        return render("home.html", page="play", cards=able)
+        return choose_agent("play", cards(site))
 
     @routes.get("/play/{name}", include_in_schema=False)
     def table(name: str, seat_token: Token = None, seed: Seed = "", hand: Number = "") -> HTMLResponse:
@@ -292,7 +284,8 @@ def _changed(site: Site, seat: WebSeat, change: Callable[[], None]) -> Response:
 def _table_page(site: Site, seat: WebSeat, notice: str = "", status: int = 200) -> HTMLResponse:
     state = seat.state()
     review = review_view(seat.review(state["hand"], False), state) if state["over"] else None
-    values = {"table": table_view(state), "review": review, "agents": list(site.runs), "notice": notice}
+    values: dict[str, Any] = {"table": table_view(state), "review": review, "notice": notice}
+    values["agents"] = site.menu(seat.agent, lambda run: f"/play/{run.name}")
     return render("play.html", status, page="play", **values)
 
 

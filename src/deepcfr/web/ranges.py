@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -16,13 +14,13 @@ import numpy.typing as npt
 
 from deepcfr.boards.kernels import ABSENT, TREMBLE, pair_weights
 from deepcfr.core.errors import ConfigError
+from deepcfr.core.files import csv_text
 from deepcfr.core.types import CardTuple, Doubles
 from deepcfr.game.betting import CALL, FOLD
-from deepcfr.game.cards import card_text, cards_text, hand_class, read_board
+from deepcfr.game.cards import card_text, cards_text, free_holes, hand_class, read_board
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.public_state import PublicState
 from deepcfr.game.rules import PokerRules
-from deepcfr.play.hand import free_holes
 from deepcfr.policy.base import Policy
 from deepcfr.policy.query import hand_strategy, reach_after, read_line, round_name
 from deepcfr.search.spot import NAMES
@@ -60,8 +58,11 @@ class HandTable:
 
     @cached_property
     def labels(self) -> list[str]:
-        """The kind of each hand."""
-        return [cell_label(self.rules, hole) for hole in self.holes]
+        """The kind of each hand: its class for two cards, its rank for one."""
+        rules = self.rules
+        if rules.hole_cards == 2:
+            return [hand_class(rules, hole) for hole in self.holes]
+        return [rules.rank_symbols[int(hole[0]) // rules.num_suits] for hole in self.holes]
 
     def hand(self, index: int) -> str:
         """A hand as text, the higher card first."""
@@ -72,8 +73,7 @@ class HandTable:
         weight = self.weight[members]
         if weight.sum() <= 0:
             weight = np.ones(len(members))
-        mean: Doubles = weight @ self.strategy[members] / weight.sum()
-        return mean
+        return weight @ self.strategy[members] / weight.sum()
 
     @cached_property
     def whole(self) -> Doubles:
@@ -143,13 +143,6 @@ def range_at(policy: Policy, position: Position, newest: Advantages | None = Non
     return Range(game.rules, names, holes, own, weight, strategy, position, reached, advantages, meaning)
 
 
-def cell_label(rules: PokerRules, hole: npt.NDArray[np.uint8]) -> str:
-    """The kind of a hand: its class for two cards, its rank for one."""
-    if rules.hole_cards == 2:
-        return hand_class(rules, hole)
-    return rules.rank_symbols[int(hole[0]) // rules.num_suits]
-
-
 def grid_labels(rules: PokerRules) -> list[list[str]]:
     """The kinds of hands in the usual grid: pairs on the diagonal, suited above it; one row for one card."""
     ranks = rules.rank_symbols[::-1]
@@ -192,20 +185,17 @@ def range_facts(agent: str, found: Range) -> dict[str, Any]:
             }
             for cell in found.cells
         ],
-        "hands": [hand_facts(found, index) for index in range(len(found.holes))],
-    }
-
-
-def hand_facts(found: Range, index: int) -> dict[str, Any]:
-    """One hand of a range as JSON values."""
-    advantages = found.advantages
-    return {
-        "hand": found.hand(index),
-        "cell": found.labels[index],
-        "reach": float(found.reach[index]),
-        "weight": float(found.weight[index]),
-        "probabilities": by_name(found.keys, found.strategy[index]),
-        "advantages": None if advantages is None else by_name(found.keys, advantages[index]),
+        "hands": [
+            {
+                "hand": found.hand(index),
+                "cell": label,
+                "reach": float(found.reach[index]),
+                "weight": float(found.weight[index]),
+                "probabilities": by_name(names, found.strategy[index]),
+                "advantages": None if found.advantages is None else by_name(names, found.advantages[index]),
+            }
+            for index, label in enumerate(found.labels)
+        ],
     }
 
 
@@ -214,20 +204,13 @@ def by_name(names: list[str], numbers: Doubles) -> dict[str, float]:
     return dict(zip(names, numbers.tolist(), strict=True))
 
 
-def csv_of(rows: Iterable[Sequence[object]]) -> str:
-    """Rows as CSV."""
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(rows)
-    return file.getvalue()
-
-
 def range_csv(found: Range) -> str:
     """A range as CSV, one line for each hand."""
     more = [] if found.advantages is None else [f"advantage {name}" for name in found.keys]
     numbers = found.strategy if found.advantages is None else np.hstack([found.strategy, found.advantages])
     hands = zip(map(found.hand, range(len(found.holes))), found.labels, found.reach, found.weight, strict=True)
     rows = ([*hand, *row] for hand, row in zip(hands, numbers.tolist(), strict=True))
-    return csv_of([["hand", "cell", "reach", "weight", *found.keys, *more], *rows])
+    return csv_text([["hand", "cell", "reach", "weight", *found.keys, *more], *rows])
 
 
 @dataclass(frozen=True)
@@ -301,11 +284,6 @@ class Position:
         words = self.state.name(action)
         if action in (FOLD, CALL) or self.state.size(action):
             return words
-        total = self.chips_in_round(action)
-        return f"{words} {total:g}" if words == "bet" else f"{words} to {total:g}"
-
-    def chips_in_round(self, action: int) -> float:
-        """The actor's total of this round after `action`, in units."""
         tree, start = self.game.tree, self.node
         while tree.parent[start] >= 0 and tree.round[tree.parent[start]] == self.round:
             start = int(tree.parent[start])
@@ -313,7 +291,8 @@ class Position:
         # players count blinds as bets, but not antes
         before = 0 if tree.parent[start] < 0 and small != big else int(tree.chips[start].max())
         after = int(tree.chips[int(tree.child[self.node, action]), self.state.actor])
-        return (after - before) / self.game.rules.unit_chips
+        total = (after - before) / self.game.rules.unit_chips
+        return f"{words} {total:g}" if words == "bet" else f"{words} to {total:g}"
 
 
 def seat_name(rules: PokerRules, player: int) -> str:

@@ -15,7 +15,6 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
-from markupsafe import Markup
 from pydantic import BaseModel, Field, FiniteFloat
 
 from deepcfr.core.errors import CheckpointError, DeepCFRError
@@ -58,18 +57,11 @@ class MatchCell:
         return f"± {self.interval:,.1f}" if self.interval else ""
 
     @property
-    def sign(self) -> str:
-        """A sign for gains and losses, for readers who do not see colours; empty if the gain is not significant."""
+    def sign(self) -> tuple[str, str]:
+        """A sign for gains and losses, for readers who do not see colours, and its meaning, for screen readers."""
         if not self.sure:
-            return ""
-        return "▲" if self.mean > 0 else "▼"
-
-    @property
-    def words(self) -> str:
-        """The meaning of the sign, for screen readers."""
-        if not self.sure:
-            return "no clear winner"
-        return "gains" if self.mean > 0 else "loses"
+            return "", "no clear winner"
+        return ("▲", "gains") if self.mean > 0 else ("▼", "loses")
 
 
 @dataclass(frozen=True)
@@ -216,7 +208,7 @@ def router(site: Site) -> APIRouter:
             problems: list[str] = []
             for run in site.runs.values():
                 try:
-                    named.append((_read(run), run.note))
+                    named.append((read_run(run.path, run.name), run.note))
                 except DeepCFRError as error:  # the other runs are shown
                     problems += error.problems
             return render("runs.html", page="runs", runs=named, problems=problems, most=LOOKS, value_text=value_text)
@@ -242,13 +234,9 @@ def router(site: Site) -> APIRouter:
     return routes
 
 
-def _read(run: NamedRun) -> RunData:
-    return read_run(run.path, run.name)
-
-
 def _page(site: Site, named: Sequence[NamedRun]) -> HTMLResponse:
     """The page of one run, or of several. Raises ConfigError for runs that cannot share one."""
-    shown = [_read(run) for run in named]
+    shown = [read_run(run.path, run.name) for run in named]
     require_comparable(shown)
     feeds = [{"address": f"/api/runs/{run.name}/metrics", "next": run.size} for run in shown if not run.finished]
     names = {run.name for run in shown}
@@ -262,5 +250,5 @@ def _page(site: Site, named: Sequence[NamedRun]) -> HTMLResponse:
         notes=[run.note for run in named if run.note],
         others=others if len(shown) < LOOKS else [],
         feeds=json.dumps(feeds),
-        body=Markup(body(shown)),  # `body` has escaped its values
+        body=body(shown),
     )

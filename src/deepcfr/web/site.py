@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -14,8 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from fastapi.responses import HTMLResponse
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from deepcfr.config import DEFAULT_SEARCH, SearchConfig
 from deepcfr.core.errors import ConfigError, DeepCFRError, GameError
@@ -61,8 +61,7 @@ class Advantages:
             outputs = network(Infosets(game.infoset[[node]].expand(len(holes)), cards)) * network.scale
         if self.policy.pot_units:
             outputs = outputs * game.pot[node]
-        found: Doubles = outputs.double().cpu().numpy()
-        return found
+        return outputs.double().cpu().numpy()
 
     def meaning(self, game: PokerGame, node: int) -> str:
         """A sentence on the meaning of the numbers of `at`."""
@@ -95,6 +94,15 @@ class RequestError(DeepCFRError):
     def __init__(self, status: int, sentence: str) -> None:
         self.status, self.sentence = status, sentence
         super().__init__(sentence)
+
+
+@contextmanager
+def answering(status: int, *kinds: type[DeepCFRError]) -> Iterator[None]:
+    """Raise RequestError with a status in the place of errors of some kinds."""
+    try:
+        yield
+    except kinds as error:
+        raise RequestError(status, " ".join(error.problems)) from error
 
 
 @dataclass(frozen=True)
@@ -168,10 +176,8 @@ class NamedRun:
     def listed(self) -> tuple[Policy, PokerGame]:
         """The agent and its game with a list of nodes, which must be poker. Raises Refusal otherwise."""
         policy = self.agent().policy
-        try:
+        with answering(409, GameError):
             return policy, poker_game(policy.game, "Ranges need a poker game")
-        except GameError as error:
-            raise RequestError(409, " ".join(error.problems)) from error
 
 
 @dataclass
@@ -192,6 +198,11 @@ class Site:
             )
         return self.runs[name]
 
+    def menu(self, here: str, address: Callable[[NamedRun], str], *, browsable: bool = False) -> list[dict[str, Any]]:
+        """The agents of a menu, each with the address of its page; with `browsable` those that can be browsed."""
+        runs = (run for run in self.runs.values() if run.browsable or not browsable)
+        return [{"name": run.name, "here": run.name == here, "address": address(run)} for run in runs]
+
 
 def open_site(
     players: Sequence[Path | str],
@@ -210,7 +221,10 @@ def open_site(
     seen: set[str] = set()
     check_search([*map(str, players)], search)
     for player in map(str, players or shipped_agents()):
-        path = _only_run(player)
+        found = list(dict.fromkeys(runs_of(player)))
+        if len(found) != 1:
+            raise ConfigError(f"'{player}' does not name one run: give a run folder, a shipped agent, or STYLE:RUN.")
+        path = found[0]
         run, style = RunFolder.open(Path(path)), player.removesuffix(path)
         folder = run.path.resolve()
         if f"{style}{folder}" in seen:
@@ -219,14 +233,6 @@ def open_site(
         name = _free_name(style + folder.name, runs)
         runs[name] = NamedRun(name, run, which, warn, player if style else None, search)
     return Site(runs, tuple(matches), SpotShelf(spots, warn), warn=warn)
-
-
-def _only_run(player: str) -> str:
-    """The run folder that a player's name mentions. Raises ConfigError unless there is exactly one."""
-    found = list(dict.fromkeys(runs_of(player)))
-    if len(found) != 1:
-        raise ConfigError(f"'{player}' does not name one run: give a run folder, a shipped agent, or STYLE:RUN.")
-    return found[0]
 
 
 def _free_name(text: str, taken: dict[str, NamedRun]) -> str:
@@ -244,20 +250,6 @@ def shorten(text: str, length: int = 60) -> str:
 
 
 @cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals["static"] = static
-    environment.filters["amount"] = amount_text
-    return environment
-
-
-@cache
 def static(name: str) -> str:
     """The address of a static file; it changes with the content, so browsers may cache the file."""
     path = next(folder / name for folder in STATIC if (folder / name).is_file())
@@ -267,13 +259,22 @@ def static(name: str) -> str:
 
 def render(template: str, status: int = 200, **values: Any) -> HTMLResponse:
     """A page of `templates` filled with `values`."""
-    return HTMLResponse(_environment().get_template(template).render(status=status, **values), status)
+    environment = run_page.templates(HERE / "templates")
+    environment.globals["static"], environment.filters["amount"] = static, amount_text
+    return HTMLResponse(environment.get_template(template).render(status=status, **values), status)
 
 
 def cards(site: Site) -> list[AgentFacts]:
     """Return what each agent of a site is, in the order of `deepcfr models`."""
     facts = {name: agent_facts(run.folder, name) for name, run in site.runs.items()}
     return [card(site.runs[name], facts[name]) for name in sorted(facts, key=lambda name: facts[name]["rank"])]
+
+
+def choose_agent(page: str, agents: list[AgentFacts]) -> Response:
+    """The page of the only one of some agents, or their list."""
+    if len(agents) == 1:
+        return RedirectResponse(f"/{page}/{agents[0].name}", 303)
+    return render("home.html", page=page, cards=agents)
 
 
 def card(run: NamedRun, facts: dict[str, Any] | None = None) -> AgentFacts:

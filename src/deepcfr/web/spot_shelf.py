@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from deepcfr.core.errors import CheckpointError, ConfigError, DeepCFRError, GameError
-from deepcfr.core.files import cannot_write, write_atomically
+from deepcfr.core.files import write_atomically, writing
 from deepcfr.search.spot_file import COMPACT, read_solution, write_solution
 from deepcfr.search.spot_solution import Solution
 from deepcfr.search.spot_solver import SpotSolver
@@ -97,10 +97,8 @@ class SpotShelf:
         self._lock = threading.RLock()
         if folder is None:
             return
-        try:
+        with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise cannot_write(folder, error) from error
         for path in sorted([*folder.glob(f"*{_SUFFIX}"), *folder.glob(f"*{COMPACT}")]):
             streets = path.with_suffix(COMPACT)
             if path == streets and path.with_suffix(_SUFFIX).exists():
@@ -218,10 +216,8 @@ class SpotShelf:
             for files in (self._files, self._streets):
                 if path := files.get(name):
                     target = path.with_name(f"{new}{path.suffix}")
-                    try:
+                    with writing(path):
                         files[new] = path.rename(target) if path.exists() else target  # one file may be in both
-                    except OSError as error:
-                        raise cannot_write(path, error) from error
                     del files[name]
             self._open.pop(name, None)
             self._spots[new] = self._spots.pop(name)
@@ -232,10 +228,8 @@ class SpotShelf:
         with self._lock:
             for files in (self._files, self._streets):
                 if path := files.get(name):
-                    try:
+                    with writing(path):
                         path.unlink(missing_ok=True)
-                    except OSError as error:
-                        raise cannot_write(path, error) from error
                     del files[name]
             self._open.pop(name, None)
             self._spots.pop(name, None)

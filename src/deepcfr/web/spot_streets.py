@@ -12,7 +12,7 @@ from deepcfr.search.spot_solution import ANY, Path, Solution, read_path
 from deepcfr.search.spot_tree import Runouts, line_of
 from deepcfr.web.play_view import action_kinds, bars, card_face
 from deepcfr.web.schema import SpotFacts
-from deepcfr.web.site import RequestError, shorten
+from deepcfr.web.site import RequestError, answering, shorten
 from deepcfr.web.spot_shelf import SpotShelf
 from deepcfr.web.spot_view import SEATS, address, crumbs, joined
 
@@ -21,10 +21,8 @@ _QUICK = 2  # the round of a board after which every next card is computed at on
 
 def whole_of(shelf: SpotShelf, name: str) -> Solution:
     """A solved spot with all its streets. Raises RequestError if it has none."""
-    try:
+    with answering(409, CheckpointError):
         found = shelf.whole(name)
-    except CheckpointError as error:
-        raise RequestError(409, str(error)) from error
     if found is None:
         raise RequestError(
             404, f"There are no later streets of '{shorten(name)}' here: solve it here, or keep it as .npz."
@@ -34,26 +32,20 @@ def whole_of(shelf: SpotShelf, name: str) -> Solution:
 
 def path_of(line: str) -> tuple[Path, str]:
     """The path and the actions of a line. Raises RequestError for one that is none."""
-    try:
+    with answering(404, ConfigError):
         return read_path(line)
-    except ConfigError as error:
-        raise RequestError(404, str(error)) from error
 
 
 def street_of(shelf: SpotShelf, name: str, path: Path) -> SpotFacts:
     """The street after a path as a spot of its own. Raises RequestError if there is none."""
-    try:
+    with answering(404, CheckpointError, ConfigError):
         return SpotFacts.model_validate(whole_of(shelf, name).at(line_of(path)).facts())
-    except (CheckpointError, ConfigError) as error:
-        raise RequestError(404, str(error)) from error
 
 
 def runouts_of(shelf: SpotShelf, name: str, line: str) -> Runouts:
     """One decision over all next cards. Raises RequestError if there is none."""
-    try:
+    with answering(404, CheckpointError, ConfigError):
         return whole_of(shelf, name).runouts(line)
-    except (CheckpointError, ConfigError) as error:
-        raise RequestError(404, str(error)) from error
 
 
 def ends_of(shelf: SpotShelf, name: str, path: Path) -> list[str]:

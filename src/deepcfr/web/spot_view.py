@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcfr.boards.kernels import ABSENT, TREMBLE, pair_weights
+from deepcfr.core.files import csv_text
 from deepcfr.core.types import Doubles
 from deepcfr.game.cards import all_hands
 from deepcfr.search.spot import parse_board
@@ -19,7 +20,7 @@ from deepcfr.search.spot_solution import ANY, BETWEEN
 from deepcfr.web.browse import detail, difference, grid, reach_grid, value_difference
 from deepcfr.web.hand_kinds import distribution, hand_kinds, kinds_detail, words
 from deepcfr.web.play_view import action_kinds, card_face
-from deepcfr.web.ranges import HandTable, by_name, csv_of
+from deepcfr.web.ranges import HandTable, by_name
 from deepcfr.web.schema import Seat, SpotDecision, SpotFacts
 from deepcfr.web.site import RequestError, shorten
 
@@ -263,8 +264,7 @@ def _names(table: HandTable) -> list[str]:
 def _more(table: HandTable, columns: Mapping[str, Doubles], other: HandTable, others: Mapping[str, Doubles]) -> Doubles:
     """The EV of each hand of a table less its EV in another one, [H]."""
     there = dict(zip(_names(other), others["EV"].tolist(), strict=True))
-    more: Doubles = columns["EV"] - np.array([there.get(name, np.nan) for name in _names(table)])
-    return more
+    return columns["EV"] - np.array([there.get(name, np.nan) for name in _names(table)])
 
 
 def _range_row(player: Seat, here: SpotDecision, there: SpotDecision | None) -> dict[str, Any]:
@@ -292,4 +292,4 @@ def decision_csv(spot: SpotFacts, line: str) -> str:
     kinds = words(table.kinds, len(table.holes))
     hands = zip(_names(table), table.labels, kinds, table.reach, table.weight, strict=True)
     rows = ([*hand, *shares, *more] for hand, shares, more in zip(hands, table.strategy.tolist(), worths, strict=True))
-    return csv_of([["hand", "kind", "made hand and draws", "reach", "weight", *table.names, *columns], *rows])
+    return csv_text([["hand", "kind", "made hand and draws", "reach", "weight", *table.names, *columns], *rows])

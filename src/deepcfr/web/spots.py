@@ -183,7 +183,9 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
     def again(name: str, line: str, locks: list[schema.SpotLock], form: dict[str, str] | None = None) -> Response:
         """Begin to solve a spot with other locks, or show it with the reason why that cannot be."""
         try:
-            return RedirectResponse(f"/spots/{_again(site, name, locks)}", 303)
+            base = re.sub("-(un)?locked(-[0-9]+)?$", "", name) + ("-locked" if locks else "-unlocked")
+            kept = kept_of(solved(shelf, name)) | {"exploitability": EXPLOITABILITY, "locks": locks, "name": base}
+            return RedirectResponse(f"/spots/{solve(site, schema.SpotWish.model_validate(kept))}", 303)
         except DeepCFRError as error:
             found = {"": " ".join(error.problems)}
         return render("spot.html", 400, **page_of(name, shelf.everything()[0], line, "", "", form, found))
@@ -202,13 +204,6 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
     def delete(name: str) -> Response:
         shelf.delete(state_of(shelf, name).name)
         return RedirectResponse("/spots", 303)
-
-
-def _again(site: Site, name: str, locks: list[schema.SpotLock]) -> str:
-    """Begin to solve a spot again with other locks, and return the new spot's name."""
-    base = re.sub("-(un)?locked(-[0-9]+)?$", "", name) + ("-locked" if locks else "-unlocked")
-    values = kept_of(solved(site.spots, name)) | {"exploitability": EXPLOITABILITY, "locks": locks, "name": base}
-    return solve(site, schema.SpotWish.model_validate(values))
 
 
 def _plays_holdem(run: NamedRun) -> bool:
@@ -260,7 +255,15 @@ def _add_api(routes: APIRouter, shelf: SpotShelf, site: Site) -> None:
     @routes.put("/api/spots/{name}", status_code=201, responses=PROBLEMS, tags=["spots"])
     def put(name: str, spot: schema.SpotFacts) -> schema.SpotState:
         """Keep a file of `deepcfr spot --out` as a spot, under this name or, if a spot has it, one with a number."""
-        check_solved(site, spot)
+        wish = schema.SpotWish.model_validate(kept_of(spot) | {"locks": spot.locks})
+        found = [(each.line, each.player, [*each.frequencies]) for each in spot.decisions]
+        for has, own in zip_longest(found, solver_of(site, wish, inf).lines()):
+            if has != own:
+                line, seat, actions = own or has
+                owner = f"the {seat} with {', '.join(actions)}" if own else "nobody"
+                raise ConfigError(
+                    f"The decisions of the file are not those of its sizes: after {line!r}, {owner} acts."
+                )
         return state_of(shelf, shelf.add(name, spot))
 
     @routes.post("/api/spots/{name}/rename", responses=PROBLEMS, tags=["spots"])
@@ -320,17 +323,6 @@ def solver_of(site: Site, wish: schema.SpotWish, most: float | None = None) -> S
     spot = spot_of(site, wish)
     locks = [lock.model_dump(exclude_none=True) for lock in wish.locks]
     return SpotSolver(spot, memory_for_spots() if most is None else most, THREADS, locks)
-
-
-def check_solved(site: Site, facts: schema.SpotFacts) -> None:
-    """Raise ConfigError, or what its parts raise, unless a solved spot has the decisions and locks of its own sizes."""
-    wish = schema.SpotWish.model_validate(kept_of(facts) | {"locks": facts.locks})
-    found = [(each.line, each.player, [*each.frequencies]) for each in facts.decisions]
-    for has, own in zip_longest(found, solver_of(site, wish, inf).lines()):
-        if has != own:
-            line, seat, actions = own or has
-            owner = f"the {seat} with {', '.join(actions)}" if own else "nobody"
-            raise ConfigError(f"The decisions of the file are not those of its sizes: after {line!r}, {owner} acts.")
 
 
 def spot_of(site: Site, wish: schema.SpotWish) -> Spot:

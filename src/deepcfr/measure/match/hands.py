@@ -60,7 +60,26 @@ def sampled_match(
 
     def play(begin: int) -> Doubles:
         count = min(chunk, hands - begin)
-        return _play_deals(first, second, control_variate, count, seed, begin)
+        game, dealt = first.game, key(seed, "match", "deal")
+        deals = game.deal(count, dealt, begin)
+        # the same cards in the other policy's encoding
+        others = deals if second.game is game else second.game.deal(count, dealt, begin)
+        # draws of their own, because two mixtures of the same policies must not draw the same ones
+        mine = _sampled_strategy(first, deals, key(seed, "match", "draw", 0))
+        theirs = _sampled_strategy(second, others, key(seed, "match", "draw", 1))
+        actions = key(seed, "match", "action")
+        place = game.place if isinstance(game, Poker) else None
+        seats = ((mine, theirs), (theirs, mine))
+        ends = [last_nodes(game, deals, strategies, actions, place=place) for strategies in seats]
+        row = torch.arange(count, device=ends[0].device)
+        paid = torch.stack([game.payoff(node, row, deals) for node in ends]).double().cpu().numpy()
+        if isinstance(game, Poker):  # whole chips are seldom exact shares of a unit in float32
+            paid = (paid * game.rules.unit_chips).round() / game.rules.unit_chips
+        if control_variate and isinstance(game, PokerGame):
+            nodes = torch.stack(ends).cpu().numpy()
+            paid -= control_variate(game.deal_cards(count, dealt, begin), np.arange(begin, begin + count), nodes)
+        paid[1] *= -1  # to player 0, who is the second policy there
+        return paid
 
     gains = np.empty((2, hands))
     with Workers(threads) as workers:
@@ -72,32 +91,6 @@ def sampled_match(
     seats = gains.mean(1).tolist()
     error = gains.mean(0).std(ddof=1) / np.sqrt(hands)
     return match_record(first, second, (seats[0], seats[1]), start, interval=float(NORMAL_95 * error), hands=hands)
-
-
-def _play_deals(
-    first: Policy, second: Policy, control_variate: BoardControlVariate | None, count: int, seed: int, begin: int
-) -> Doubles:
-    """The first policy's gains as player 0 and as player 1 in the deals `begin` .. `begin + count - 1`, [P, count]."""
-    game, dealt = first.game, key(seed, "match", "deal")
-    deals = game.deal(count, dealt, begin)
-    # the same cards in the other policy's encoding
-    others = deals if second.game is game else second.game.deal(count, dealt, begin)
-    # draws of their own, because two mixtures of the same policies must not draw the same ones
-    mine = _sampled_strategy(first, deals, key(seed, "match", "draw", 0))
-    theirs = _sampled_strategy(second, others, key(seed, "match", "draw", 1))
-    actions = key(seed, "match", "action")
-    place = game.place if isinstance(game, Poker) else None
-    seats = ((mine, theirs), (theirs, mine))
-    ends = [last_nodes(game, deals, strategies, actions, place=place) for strategies in seats]
-    row = torch.arange(count, device=ends[0].device)
-    paid = torch.stack([game.payoff(node, row, deals) for node in ends]).double().cpu().numpy()
-    if isinstance(game, Poker):  # whole chips are seldom exact shares of a unit in float32
-        paid = (paid * game.rules.unit_chips).round() / game.rules.unit_chips
-    if control_variate and isinstance(game, PokerGame):
-        nodes = torch.stack(ends).cpu().numpy()
-        paid -= control_variate(game.deal_cards(count, dealt, begin), np.arange(begin, begin + count), nodes)
-    paid[1] *= -1  # to player 0, who is the second policy there
-    return paid
 
 
 def _has_control(game: Game) -> TypeGuard[PokerGame]:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from deepcfr.core.errors import ConfigError
+from deepcfr.core.errors import ConfigError, require_least
 from deepcfr.core.types import OnProgress
 from deepcfr.game.bet_size_game import BetSizePoker
 from deepcfr.measure.match.boards import boards_match
@@ -47,10 +47,8 @@ class TournamentTerms:
             if not isinstance(value, Integral):
                 raise ConfigError(f"'{name}' of a match must be a whole number, but is {value!r}.")
             object.__setattr__(self, name, int(value))
-        if self.threads < 1:
-            raise ConfigError(f"The number of threads must be at least 1, but is {self.threads}.")
-        if self.seed < 0:
-            raise ConfigError(f"The seed must not be negative, but is {self.seed}.")
+        require_least(1, {"The number of threads": self.threads})
+        require_least(0, {"The seed": self.seed})
         if self.boards is not None and self.hands is not None:
             raise ConfigError(
                 "A match is played over boards or over hands: give a number of one of them, but not of both."
