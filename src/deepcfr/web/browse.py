@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping, Set
 from typing import Annotated, Any
-from urllib.parse import urlencode
 
 import numpy as np
 import torch
@@ -20,7 +19,6 @@ from deepcfr.game.tree_game import TreeGame
 from deepcfr.measure.match.record import require_same_game
 from deepcfr.policy.base import Policy
 from deepcfr.policy.query import query
-from deepcfr.search.spot_ranges import is_holdem
 from deepcfr.web import schema
 from deepcfr.web.play import PROBLEMS
 from deepcfr.web.play_view import action_kinds, bars, card_face, percent, signed
@@ -29,6 +27,7 @@ from deepcfr.web.ranges import (
     Position,
     Range,
     address,
+    as_spot,
     by_name,
     grid_labels,
     range_at,
@@ -138,7 +137,7 @@ def _page(site: Site, name: str, position: Position, cell: str, other: str) -> H
         "crumbs": crumbs(name, position, other),
         "who": "" if position.over else seat_name(game.rules, position.state.actor),
         "start": address(name, read_position(game, "", ""), other=other),
-        "as_spot": _as_spot(name, position),
+        "as_spot": as_spot(name, position),
         "agents": site.menu(name, own_page, browsable=True),
         "others": [
             {"name": run.name, "address": address(name, position, other=run.name)}
@@ -158,15 +157,6 @@ def _page(site: Site, name: str, position: Position, cell: str, other: str) -> H
             for as_kind, kind in (("as_json", "range"), ("as_csv", "range.csv"))
         }
     return render("strategy.html", **values)
-
-
-def _as_spot(name: str, position: Position) -> str | None:
-    """The address of the form of a spot with an agent's ranges at the beginning of a street; None before the flop."""
-    if position.over or position.missing or not position.round or not is_holdem(position.game.rules):
-        return None
-    line = position.betting.rpartition("/")[0]
-    board = " ".join(card_text(position.game.rules, card) for card in position.board)
-    return "/spots?" + urlencode({"agent": name, "line": line, "board": board})
 
 
 def _any_board(name: str, position: Position, other: str) -> str:

@@ -24,6 +24,7 @@ from deepcfr.game.rules import PokerRules
 from deepcfr.policy.base import Policy
 from deepcfr.policy.query import hand_strategy, reach_after, read_line, round_name
 from deepcfr.search.spot import NAMES
+from deepcfr.search.spot_ranges import is_holdem
 from deepcfr.web.site import Advantages, RequestError, shorten
 
 
@@ -319,3 +320,12 @@ def address(name: str, position: Position, *, cell: str = "", other: str = "", p
     named = {"betting": position.betting, "board": position.board_text, "cell": cell, "with": other}
     query = urlencode({key: value for key, value in named.items() if value.strip("/")}, safe="/")
     return f"{prefix}/{name}" + (f"?{query}" if query else "")
+
+
+def as_spot(name: str, position: Position) -> str | None:
+    """The address of the form of a spot with an agent's ranges at the beginning of a street; None before the flop."""
+    if position.over or position.missing or not position.round or not is_holdem(position.game.rules):
+        return None
+    line = position.betting.rpartition("/")[0]
+    board = " ".join(card_text(position.game.rules, card) for card in position.board)
+    return "/spots?" + urlencode({"agent": name, "line": line, "board": board})
