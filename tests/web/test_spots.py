@@ -449,7 +449,7 @@ FORM = {
 def test_the_mistakes_of_a_form_are_at_their_fields_and_nothing_is_lost(
     somebody: TestClient, change: dict[str, str], found: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deepcfr.web.spots.memory_for_spots", lambda: 1e8)
+    monkeypatch.setattr("deepcfr.web.spot_form.memory_for_spots", lambda: 1e8)
     monkeypatch.setattr("deepcfr.web.spot_shelf.MOST_ROWS", 100)
     monkeypatch.setattr("deepcfr.game.betting.MOST_NODES", 20_000)
     answer = somebody.post("/spots", data=FORM | change)

@@ -124,7 +124,7 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
 
     @routes.post("/spots/size", include_in_schema=False)
     def size(form: Form) -> PlainTextResponse:
-        """What the spot of a form takes, or why it cannot be; nothing while a number is missing."""
+        """Say what the spot of a form takes, or why it cannot be; nothing while a number is missing."""
         try:
             return PlainTextResponse(solver_of(site, wish_of(form)).describe())
         except ValidationError:
