@@ -373,7 +373,7 @@ def _fhp_plan() -> Plan:
             "advantage.passes": 10.0}, predicted={_AT: "250 to 350"}),
         Arm("paper-plus", "2 passes a fit, at most 16,000 SGD steps, 25,000 traversals",
             {"advantage.steps": 16_000, "advantage.passes": 2.0, "sampling.traversals": 25_000, "iterations": 100,
-             "evaluation.at": [_AT, 50]}, predicted={_AT: "210 to 290", 50: "110 to 170", 100: "55 to 95"}),
+             "evaluation.at": [_AT, 50]}, predicted={_AT: "210 to 290", 45: "120 to 180 (of t = 40)", 50: "110 to 170", 100: "55 to 95"}),
         Arm("width-16", "1,000 SGD steps, 16 features a layer", {**short, "network.width": 16}),
         Arm("uniform-weighting", "1,000 SGD steps, without linear weighting", {**short, "cfr.weighting": "uniform"}),
         Arm("uniform-fallback", "1,000 SGD steps, uniform where no advantage is positive",
