@@ -69,6 +69,8 @@ def test_the_page_has_means_of_each_kind_and_shows_one_alone(tmp_path: Path) -> 
     page = client.get("/spots/kinds?line=check&cell=overpair").text
     text = re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", page[page.index("kinds-title") :]))
     assert f" {100 * share:.0f} % {value:.3f} " in text[text.index("overpair") : text.index("ace high")]
+    ways = dict(re.findall(r'<a href="([^"]*)"[^>]*>(overpair|ace high)</a>', page))
+    assert ways == {"/spots/kinds?line=check": "overpair", "/spots/kinds?line=check&amp;cell=ace+high": "ace high"}
     grid = page[: page.index("dealer: hands of overpair")]
     assert 'dealer-by-hand-AA"' in grid
     assert 'dealer-by-hand-AQs"' not in grid
