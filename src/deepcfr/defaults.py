@@ -25,7 +25,8 @@ Size = Literal["tiny", "small", "large"]
 # The most histories of a game of each size. Kuhn poker has 54, Leduc hold'em 9,300.
 _MOST = {"tiny": 3_000, "small": 20_000_000}
 
-HANDS_SIZES = "flop 50, turn 75, river 75, raise 100, cap 1"  # and of `deepcfr hands`
+HANDS_EXPLOITABILITY, HANDS_ITERATIONS = "1%", 300  # which stops at either
+HANDS_SIZES = "flop 50, turn 75, river 75, raise 100, cap 1"  # bets of `deepcfr hands`
 SPOT_SIZES = "flop 75, turn 75, river 75, raise 100, allin"  # bets of `deepcfr spot`
 SPOT_EXPLOITABILITY = 0.05  # percent of the pot
 SPOT_ITERATIONS = 2_000

@@ -29,7 +29,7 @@ def somebody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TestClient:
             SOLVED.append(solve(review, spot))
         return SOLVED[0]
 
-    monkeypatch.setattr(hands, "ITERATIONS", 2)
+    monkeypatch.setattr(hands, "HANDS_ITERATIONS", 2)
     monkeypatch.setattr(hands.OwnHandReview, "_solve", solve_once)
     site = open_site((), "own", pytest.fail, spots=tmp_path)
     return TestClient(build_app(site), base_url="http://127.0.0.1", follow_redirects=False)

@@ -10,7 +10,14 @@ from tyro.conf import Positional, arg
 
 from deepcfr.cli.records import Cluster
 from deepcfr.config import PolicyName, SearchConfig
-from deepcfr.defaults import HANDS_SIZES, SPOT_EXPLOITABILITY, SPOT_ITERATIONS, SPOT_SIZES
+from deepcfr.defaults import (
+    HANDS_EXPLOITABILITY,
+    HANDS_ITERATIONS,
+    HANDS_SIZES,
+    SPOT_EXPLOITABILITY,
+    SPOT_ITERATIONS,
+    SPOT_SIZES,
+)
 
 Address = Annotated[str, arg(metavar="HOST")]
 Boards = Annotated[int | Literal["all"] | None, arg(metavar="N|all")]
@@ -243,8 +250,8 @@ class OwnHands:
     ranges: Path | None = None  # a file of ranges by position, in the form of --write-ranges (default: those that ship)
     write_ranges: Path | None = None  # write the ranges that ship into this file, to edit them, and do nothing else
     sizes: str = HANDS_SIZES  # as for deepcfr spot; the sizes that were really bet are added to those of their street
-    exploitability: str = "1%"  # stop each spot there, in percent of its pot
-    iterations: int = 300  # and after so many iterations in any case
+    exploitability: str = HANDS_EXPLOITABILITY  # stop each spot there, in percent of its pot
+    iterations: int = HANDS_ITERATIONS  # and after so many iterations in any case
     threads: int = 2  # number of CPU threads
     json: bool = False  # print one JSON object; progress goes to standard error
 

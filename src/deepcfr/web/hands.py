@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from deepcfr.core.errors import ConfigError, DeepCFRError
-from deepcfr.defaults import HANDS_SIZES
+from deepcfr.defaults import HANDS_EXPLOITABILITY, HANDS_ITERATIONS, HANDS_SIZES
 from deepcfr.interop.own_hand_review import SPOTS, OwnHandReview, ReviewedDecision, preset_ranges, read_ranges
 from deepcfr.interop.own_hands import OwnHand, find_hero, read_own_hands, reasons
 from deepcfr.web.play import PROBLEMS, Form
@@ -22,7 +22,7 @@ from deepcfr.web.site import RequestError, Site, render
 from deepcfr.web.spot_shelf import read_spot
 from deepcfr.web.spot_view import address
 
-EXPLOITABILITY, ITERATIONS, THREADS = "1%", 300, 2  # as of `deepcfr hands`
+THREADS = 2  # of a spot
 Hero = Annotated[str, Query(max_length=100, description="the player to review; by default whose cards are known most")]
 
 
@@ -50,7 +50,9 @@ class HandReviews:
     def start(self, text: str, hero: str, ranges: str) -> None:
         """Begin to review the hands of a text. Raises ConfigError for one that cannot be, or while another one is."""
         hands, refused = read_own_hands(text)
-        review = OwnHandReview(self.folder, read_ranges(ranges), HANDS_SIZES, EXPLOITABILITY, ITERATIONS, THREADS)
+        review = OwnHandReview(
+            self.folder, read_ranges(ranges), HANDS_SIZES, HANDS_EXPLOITABILITY, HANDS_ITERATIONS, THREADS
+        )
         hero = find_hero(hands, refused, hero.strip() or None)
         with self._lock:
             if self.state.solving:
