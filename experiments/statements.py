@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from deepcfr.core.errors import ConfigError
 from deepcfr.core.files import write_atomically
-from experiments.filled import RECORDS, Filler, load
+from experiments.filled import RECORDS, Filler
 from experiments.intervals import Interval, contrast, interval_of
 from experiments.kept_runs import KEPT
 from experiments.pages import paragraphs, table
@@ -56,7 +56,7 @@ _NOT_RUN = Judged("not shown", "", "")
 def write_statements(docs: Path) -> Path:
     """Write the page from the pages in `docs`; returns it."""
     path = docs / PAGE
-    judged = judged_statements(docs) | recorded_statements() | theorem_statements()
+    judged = judged_statements(docs) | theorem_statements()
     text = "\n".join(statement_lines(papers(), judged))
     write_atomically(path, (text.rstrip("\n") + "\n").encode())
     return path
@@ -65,16 +65,6 @@ def write_statements(docs: Path) -> Path:
 def papers() -> list[dict[str, Any]]:
     """The papers of the list, each with its statements."""
     return tomllib.loads(LIST.read_text(encoding="utf-8"))["paper"]
-
-
-def recorded_statements() -> dict[str, Judged]:
-    """The statements of studies that are kept as a record only, by study, budget and number, such as `lin-fig5 quick 1`."""
-    studies = {name: study for name, study in load("lin_studies.json").items() if name != "note"}
-    return {
-        f"{name} {number}": Judged(verdict, f"on {study['game']}", study["link"])
-        for name, study in studies.items()
-        for number, verdict in enumerate(study["verdicts"], start=1)
-    }
 
 
 def theorem_statements() -> dict[str, Judged]:
