@@ -211,9 +211,9 @@ def reach_against(
 
     `canonical` [H] is the canonical hand of each of the hands `holes` [H, C]; without it every hand is one of its own.
     """
-    canonical = np.arange(len(holes)) if canonical is None else canonical
-    total = np.empty(reach.shape)
-    example = np.unique(canonical, return_index=True)[1]
+    every, total = np.arange(len(holes)), np.empty(reach.shape)
+    example = every if canonical is None else np.unique(canonical, return_index=True)[1]
+    canonical = every if canonical is None else canonical
     unblocked_reach(np.arange(len(reach)), np.ascontiguousarray(reach), holes, canonical, example, total)
     return np.where(total > _ROUNDING * reach[:, canonical].sum(1, keepdims=True), total, 0)
 

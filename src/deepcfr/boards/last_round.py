@@ -6,6 +6,7 @@ round before. To call a board's kernels from Python would take a third of the ti
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -72,11 +73,15 @@ class CFRStep(NamedTuple):
 
 
 class LastRound:
-    """The boards of the last round of `boards`, which keep all boards and have a round before it."""
+    """The boards of the last round of `boards`, which keep all boards; of a first board in that round, this one."""
 
     def __init__(self, boards: Boards, workers: Workers | None = None) -> None:
         """`workers` share the boards if they all come after one board; else others share those of earlier rounds."""
-        tree, parents, last = boards.rounds[-1], *boards.kept[-2:]
+        tree, root, last = boards.rounds[-1], boards.root, boards.kept[-1]
+        alone = root.round == len(boards.rounds) - 1
+        if alone:
+            last = [replace(root, up=np.arange(len(root)), weight=np.ones(len(root)))]
+        parents = last if alone else boards.kept[-2]
         self._workers = workers if len(parents) == 1 else None
         self._several = len(parents) > 1
         self._num_cards, self._num_rows = boards.root.num_cards, tree.num_rows
@@ -89,7 +94,7 @@ class LastRound:
         hands, holes, groups = np.cumsum([[0, 0, 0], *starts], 0).T.copy()
         kinds = ("up", "weight", "example", "holes", "canonical", "group")
         self._flat = _Flat(hands, holes, groups, *(np.concatenate([getattr(b, kind) for b in last]) for kind in kinds))
-        children = [boards.children(board) for board in parents]
+        children = [last] if alone else [boards.children(board) for board in parents]
         self._places = {
             board.cards: (after[0].index, after[-1].index + 1) for board, after in zip(parents, children, strict=True)
         }
@@ -106,7 +111,8 @@ class LastRound:
         """Update a player's regrets and average strategies, the `tables`, on all boards after `board`.
 
         Returns its values [1, X, U] at the leaves of the round of `board`, where both players have the reach `before`
-        [2, X, U]. `on_board(done, total)` is called after each piece of work if all boards come after one board.
+        [2, X, U]; of a first board in the last round, at its roots. `on_board(done, total)` is called after each piece of
+        work if all boards come after one board.
         """
         first, last = self._places[board.cards]
         pieces = list(pairwise([*range(first, last, _TOGETHER), last]))

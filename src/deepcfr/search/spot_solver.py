@@ -305,35 +305,41 @@ class SpotSolver:
         They have the hands that are `held` at its root [P, U], a strategy [E, U], its values [P, S, U], and each
         decision's reach and equities [P, n, U].
         """
+        hands, nodes = board.canonical, len(tree.nodes)
         most = np.maximum(reach.max(2, keepdims=True), np.finfo(np.float64).tiny)
-        own = (reach / most)[:, :, board.canonical]
+        own = (reach / most)[:, :, hands]
         cards = (1 << board.holes.astype(np.int64)).sum(1)
         apart = (cards[:, None] & cards == 0).astype(np.float64)
-        pairs = ((own[0] @ apart) * own[1]).sum(1)
+        met = np.stack([against(board, reach[1 - player]) for player in PLAYERS])
+        met[met == 0] = np.nan
+        chips = self.game.tree.chips[tree.nodes].T / self.game.rules.unit_chips
+        here = (values[:, :nodes] / met + chips[:, :, None])[:, :, hands]
+        weights, equities = own * np.nan_to_num(met / most[::-1])[:, :, hands], equities[:, :, hands]
+        # none if no two hands meet, or if some that do are lost in rounding: weights then add up to less than the pairs
+        pairs, total = ((own[0] @ apart) * own[1]).sum(1), weights.sum(2)
+        known = (pairs > 0) & np.isclose(total, pairs, rtol=_LOST, atol=0).all(0)
+        with np.errstate(invalid="ignore"):
+            means = [((weights * np.nan_to_num(part)).sum(2) / total).T.tolist() for part in (here, equities)]
         for node, (line, player, names) in enumerate(self.actions(tree)):
             edges = np.arange(tree.first_edge[node], tree.first_edge[node + 1])
-            met = np.stack([against(board, reach[1 - each, node, None])[0] for each in PLAYERS])
-            met[met == 0] = np.nan
-            chips = self.game.tree.chips[tree.nodes[node]] / self.game.rules.unit_chips
-            here = values[:, node] / met + chips[:, None]
-            weights = own[:, node] * np.nan_to_num(met / most[::-1, node])[:, board.canonical]
-            weight, may_meet, reached = pair_weights(board.holes, reach[:, node][:, board.canonical], player)
+            weight, may_meet, reached = pair_weights(board.holes, reach[:, node][:, hands], player)
+            range_values, range_equities = ((*part[node],) if known[node] else None for part in means)
             yield SolvedDecision(
                 line=line,
                 player=player,
                 actions=tuple(names),
-                pot=float(chips.sum()),
-                to_call=float(chips.max() - chips[player]),
-                reach=np.where(reach[player, node] < ABSENT, 0, reach[player, node])[board.canonical],
+                pot=float(chips[:, node].sum()),
+                to_call=float(chips[:, node].max() - chips[player, node]),
+                reach=np.where(reach[player, node] < ABSENT, 0, reach[player, node])[hands],
                 weight=weight,
                 reached=reached,
-                shown=held[player, board.canonical] & (may_meet > 0),
-                strategy=strategy[edges][:, board.canonical].T,
-                values=(values[player, tree.edge_child[edges]] / met[player] + chips[player])[:, board.canonical].T,
-                hand_values=here[:, board.canonical],
-                hand_equities=equities[:, node][:, board.canonical],
-                range_values=_means(weights, here[:, board.canonical], pairs[node]),
-                range_equities=_means(weights, equities[:, node][:, board.canonical], pairs[node]),
+                shown=held[player, hands] & (may_meet > 0),
+                strategy=strategy[edges][:, hands].T,
+                values=(values[player, tree.edge_child[edges]] / met[player, node] + chips[player, node])[:, hands].T,
+                hand_values=here[:, node],
+                hand_equities=equities[:, node],
+                range_values=range_values,
+                range_equities=range_equities,
             )
 
     def _name(self, node: int, action: int, before: int) -> str:
@@ -347,17 +353,6 @@ class SpotSolver:
         if after[player] == rules.stack:
             return "all-in"
         return f"{'raise to' if facing else 'bet'} {amount_text((after[player] - before) / rules.unit_chips)}"
-
-
-def _means(weight: Doubles, values: Doubles, pairs: float) -> tuple[float, float] | None:
-    """Both players' means of values [P, H] by weight [P, H].
-
-    None if no two hands meet, or if some that do are lost in rounding: weights then add up to less than `pairs`.
-    """
-    if not pairs or not np.allclose(weight.sum(1), pairs, rtol=_LOST, atol=0):
-        return None
-    first, second = (weight * np.nan_to_num(values)).sum(1) / weight.sum(1)
-    return float(first), float(second)
 
 
 def _board(spot: Spot, game: PokerGame) -> Board:

@@ -237,8 +237,9 @@ class SubgameSolver:
             for tables in self._tables:
                 tables.append(Int16Table(tree, kept) if small else BoardTables(tree, kept, np.float32))
         root = boards.root
-        several = root.round < len(boards.rounds) - 1 and not compact
-        self._last = LastRound(boards, workers) if several else None
+        self._last = (
+            None if compact and boards.rounds[root.round] is not boards.rounds[-1] else LastRound(boards, workers)
+        )
         self.locked = np.zeros((len(boards.rounds[root.round].nodes), len(root)), np.bool_)
         self._locks: list[tuple[int, Floats]] = []
 
@@ -283,7 +284,7 @@ class SubgameSolver:
             self.boards.rounds, self._tables, player, DISCOUNTED, t, self._scratch,
             tremble=self._tremble, last=self._last, on_board=on_board,
         )  # fmt: skip
-        return _visit_root(self.boards, visit, self._reach, self._workers, on_board)
+        return _visit_root(self.boards, visit, self._reach.astype(np.float32), self._workers, on_board)
 
     def _fade(self) -> None:
         """Scale down what was learnt of situations that are not come to any more, on all boards."""

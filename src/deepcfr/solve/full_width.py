@@ -98,6 +98,8 @@ def update(
 
     def visit(board: Board, reach: Floats, deal: Deal) -> Floats:
         tree = rounds[board.round]
+        if last and tree is rounds[-1]:
+            return deal_last(board, reach)
         regrets, averages = (table[board.round] for table in tables)
         regret, average = regrets.load(board), averages.load(board)
         read = matched[board.round].load(board) if variant.predictive else regret
