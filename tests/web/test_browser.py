@@ -262,6 +262,15 @@ def test_a_spot_is_painted_solved_walked_and_locked(visit: Visit) -> None:
     for _ in range(2):
         cells[1].click()
     assert page.locator("#dealer").input_value() == "AA,AQs,QQ"
+    page.locator("#weight-dealer").fill("25")
+    cells[0].click()
+    assert page.locator("#dealer").input_value() == "AA:0.25,AQs,QQ"
+    cells[0].click()
+    assert page.locator("#dealer").input_value() == "AQs,QQ"
+    page.locator("#preset-dealer").select_option(index=1)
+    page.locator("[data-paint=dealer] [data-kind='22'][aria-pressed=true]").wait_for()
+    assert page.locator("#dealer").input_value().startswith("22+,A2s+")
+    page.locator("#dealer").fill("AA,AQs,QQ")
     for board, runouts in (("2c 2d 7h 9s", "48 runouts"), ("2c 2d 7h 9s Kc", "1 runouts")):
         page.locator("#board").fill(board)
         page.locator("[data-size]", has_text=runouts).wait_for()
@@ -333,6 +342,8 @@ def test_a_swipe_over_a_range_scrolls_and_a_tap_paints(visit: Visit) -> None:
         points = [] if up is None else [{"x": x, "y": start + up}]
         session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
     page.wait_for_function("before => scrollY < before - 50", arg=y)
+    still = "() => { const at = scrollY; return new Promise((done) => setTimeout(() => done(scrollY === at), 100)); }"
+    page.wait_for_function(still)
     for painted in ("AA", "AA,72o", "AA"):
         assert page.locator("#dealer").input_value() == painted
         cell.tap()

@@ -18,6 +18,7 @@ from fastapi.testclient import TestClient
 from deepcfr.api import solve_spot
 from deepcfr.core.errors import ConfigError
 from deepcfr.search.spot_file import write_solution
+from deepcfr.search.spot_ranges import parse_range
 from deepcfr.search.spot_sizes import amount_text
 from deepcfr.search.spot_solution import Solution
 from deepcfr.web.app import build_app
@@ -146,6 +147,17 @@ def test_the_table_has_a_line_for_every_hand(somebody: TestClient, polar: Soluti
     assert [aces[name] for name in values] == here["values"]["AsAh"]
     assert aces["EV"] == pytest.approx(sum(aces[action] * aces[f"EV of {action}"] for action in actions))
     assert aces["Equity %"] == pytest.approx(100 * here["hand_equities"]["dealer"]["AsAh"])
+    text = somebody.get("/api/spots/polar/ranges.txt", params={"line": "check"}).text.split("# ")
+    ranges = {part.split("\n")[0]: parse_range(part.split("\n")[1]) for part in text[1:]}
+    assert list(ranges) == [
+        "dealer",
+        *(f"dealer: {action}" for action in facts["decisions"][1]["frequencies"]),
+        "big blind",
+    ]
+    whole, *parts, other = ranges.values()
+    np.testing.assert_allclose(sum(parts), whole, atol=2e-6)
+    np.testing.assert_allclose(whole, parse_range(WISH["dealer"]), atol=1e-6)  # it has not acted yet
+    assert (other <= parse_range(WISH["big_blind"])).all()  # and the big blind may have bet some of its hands
     start = csv.DictReader(io.StringIO(somebody.get("/api/spots/polar/decision.csv").text))
     kings = next(row for row in start if row["hand"] == "KsKh")
     assert float(kings["EV"]) == pytest.approx(facts["hand_values"]["big blind"]["KsKh"], abs=2e-3)
@@ -366,6 +378,16 @@ def test_spots_wait_for_their_turn_and_can_be_stopped(somebody: TestClient) -> N
     assert somebody.post("/spots/a/stop").headers["location"] == "/spots"  # one that waits leaves nothing
     assert somebody.get("/spots/a").status_code == 404
     assert 'in place <b class="number">1</b>' in somebody.get("/spots/b").text
+    assert somebody.post("/spots/long/pause", data={"paused": "yes"}).headers["location"] == "/spots/long"
+    assert "<b>Paused.</b>" in somebody.get("/spots/long").text
+    paused = [somebody.get("/api/spots/long/state").json() for _ in range(3) if not time.sleep(0.2)]
+    assert paused[1]["paused"]
+    assert paused[1] == paused[2]  # the first may still end an iteration
+    assert not somebody.put("/api/spots/long/paused", json=False).json()["paused"]
+    while somebody.get("/api/spots/long/state").json()["iterations"] == paused[2]["iterations"]:
+        time.sleep(0.02)
+    assert somebody.put("/api/spots/b/paused", json=True).json()["waits"] == 1  # one that waits goes on waiting
+    assert somebody.put("/api/spots/long/paused", json=True).json()["paused"]
     assert somebody.post("/spots/long/stop").headers["location"] == "/spots/long"
     assert 0 < wait(somebody, "long")["iterations"] < 100_000
     assert all(wait(somebody, name)["solved"] for name in ("b", "c"))

@@ -167,10 +167,13 @@ class SpotSolver:
         now, due, reported = inf, float(_FIRST), start
 
         def report() -> None:
-            nonlocal reported
-            if on_progress and on_progress(solver.iteration, now):
-                raise _Stopped
+            nonlocal reported, start
+            asked = time.perf_counter()
+            stopped = on_progress and on_progress(solver.iteration, now)
             reported = time.perf_counter()
+            start += reported - asked  # it may have paused
+            if stopped:
+                raise _Stopped
 
         def on_board(*_: int) -> None:
             if time.perf_counter() - reported > _EVERY:

@@ -185,6 +185,7 @@ class SpotState(BaseModel):
     seconds: float = Field(default=0.0, description="how long it has been solved")
     seconds_left: float | None = Field(default=None, description="estimate; null before exploitability was measured")
     stopping: bool = False
+    paused: bool = False
     problem: str = ""
 
 

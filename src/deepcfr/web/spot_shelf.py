@@ -7,7 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 
@@ -43,6 +43,8 @@ class SolveJob:
     began: float | None = None  # on the clock `time.monotonic`; None of a spot that waits
     problem: str = ""
     stopped: bool = False
+    paused: float | None = None  # since when, on the same clock
+    going: threading.Event = field(default_factory=threading.Event)  # set unless it is paused
 
     @property
     def waits(self) -> bool:
@@ -54,11 +56,14 @@ class SolveJob:
         self.done = done
         if isfinite(now) and now != self.now:
             self.now, self.measured = now, done
+        while self.paused is not None and not self.stopped:
+            self.going.wait()
         return self.stopped
 
     def state(self, name: str, waits: int = 0) -> SpotState:
         """Its progress, with its place among those that wait."""
-        seconds = 0.0 if self.began is None else time.monotonic() - self.began
+        until = time.monotonic() if self.paused is None else self.paused
+        seconds = 0.0 if self.began is None else until - self.began
         return SpotState(
             name=name,
             solved=False,
@@ -68,6 +73,7 @@ class SolveJob:
             seconds=seconds,
             seconds_left=self._left(seconds),
             stopping=self.stopped,
+            paused=self.paused is not None,
             problem=self.problem,
         )
 
@@ -196,8 +202,23 @@ class SpotShelf:
         with self._lock:
             if job := self._jobs.get(name):
                 job.stopped = True
+                job.going.set()
                 if job.waits:
                     del self._jobs[name]
+
+    def pause(self, name: str, paused: bool) -> None:
+        """Pause a spot that is being solved, or go on with it; nothing else is solved meanwhile."""
+        with self._lock:
+            job = self._jobs.get(name)
+            if job is None or job.began is None or paused == (job.paused is not None):
+                return
+            if paused:
+                job.going.clear()
+                job.paused = time.monotonic()
+            else:
+                job.began += time.monotonic() - (job.paused or 0.0)
+                job.paused = None
+                job.going.set()
 
     def add(self, wanted: str, facts: SpotFacts) -> str:
         """Keep a solved spot, and return its name. Raises ConfigError if there are too many spots."""

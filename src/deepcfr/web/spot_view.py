@@ -15,7 +15,7 @@ from deepcfr.core.files import csv_text
 from deepcfr.core.types import Doubles
 from deepcfr.game.cards import all_hands
 from deepcfr.search.spot import parse_board
-from deepcfr.search.spot_ranges import HOLDEM, hand_rows, parse_range
+from deepcfr.search.spot_ranges import HOLDEM, hand_rows, parse_range, range_text
 from deepcfr.search.spot_solution import ANY, BETWEEN
 from deepcfr.web.browse import detail, difference, grid, reach_grid, value_difference
 from deepcfr.web.hand_kinds import distribution, hand_kinds, kinds_detail, words
@@ -293,3 +293,16 @@ def decision_csv(spot: SpotFacts, line: str) -> str:
     hands = zip(_names(table), table.labels, kinds, table.reach, table.weight, strict=True)
     rows = ([*hand, *shares, *more] for hand, shares, more in zip(hands, table.strategy.tolist(), worths, strict=True))
     return csv_text([["hand", "kind", "made hand and draws", "reach", "weight", *table.names, *columns], *rows])
+
+
+def decision_ranges(spot: SpotFacts, line: str) -> str:
+    """Both ranges at the decision after a line, and that of each action, as text; a comment before each says whose."""
+    found = []
+    for player in SEATS:
+        table = table_at(spot, line, player)
+        parts = [("", 1.0), *zip((f": {name}" for name in table.names), table.strategy.T, strict=True)]
+        for name, share in parts:
+            weights = np.zeros(len(_HOLES))
+            weights[hand_rows(table.holes)] = table.reach * share
+            found += [f"# {player}{name}", range_text(weights, parse_board(spot.board))]
+    return "\n".join([*found, ""])

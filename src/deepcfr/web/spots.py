@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from itertools import zip_longest
 from math import inf
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Body, Query, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from pydantic import ValidationError
 
 from deepcfr.core.errors import ConfigError, DeepCFRError, GameError
 from deepcfr.game.bet_sizes import BetSizeRules
 from deepcfr.game.rules import PokerRules
+from deepcfr.interop.own_hand_review import preset_ranges
 from deepcfr.search.spot_ranges import HOLDEM, is_holdem, kind_texts, kind_weights, parse_range
 from deepcfr.search.spot_solution import ANY
 from deepcfr.search.spot_tree import line_of
@@ -34,7 +36,7 @@ from deepcfr.web.spot_form import (
 )
 from deepcfr.web.spot_shelf import SolveJob, SpotShelf
 from deepcfr.web.spot_streets import ends_of, path_of, runouts_of, runouts_page, street_of, way_to
-from deepcfr.web.spot_view import comparable, decision_at, decision_csv, page_of
+from deepcfr.web.spot_view import comparable, decision_at, decision_csv, decision_ranges, page_of
 
 Line = Annotated[str, Query(max_length=400, description="the actions before a decision, such as 'check, bet 5'")]
 Label = Annotated[str, Query(max_length=20)]
@@ -96,6 +98,7 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
             values=dict.fromkeys([*schema.SpotWish.model_fields, "locks_of"], "") | values,
             mistakes=found,
             labels=grid_labels(HOLDEM),
+            presets=tomllib.loads(preset_ranges()),
         )
 
     @routes.get("/spots", include_in_schema=False)
@@ -179,6 +182,11 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
         shelf.stop(state_of(shelf, name).name)
         return RedirectResponse(f"/spots/{name}" if shelf.find(name) else "/spots", 303)
 
+    @routes.post("/spots/{name}/pause", include_in_schema=False)
+    def pause(name: str, form: Form) -> Response:
+        shelf.pause(state_of(shelf, name).name, form.get("paused") == "yes")
+        return RedirectResponse(f"/spots/{name}", 303)
+
     @routes.post("/spots/{name}/rename", include_in_schema=False)
     def rename(name: str, form: Form) -> Response:
         solved(shelf, name)
@@ -236,6 +244,12 @@ def _add_api(routes: APIRouter, shelf: SpotShelf, site: Site) -> None:
         shelf.stop(name)
         return state_of(shelf, name) if shelf.find(name) else before.model_copy(update={"stopping": True})
 
+    @routes.put("/api/spots/{name}/paused", responses=PROBLEMS, tags=["spots"])
+    def pause(name: str, paused: Annotated[bool, Body()]) -> schema.SpotState:
+        """Pause a spot that is being solved (`true`), or go on with it (`false`). Those that wait go on waiting."""
+        shelf.pause(state_of(shelf, name).name, paused)
+        return state_of(shelf, name)
+
     @routes.put("/api/spots/{name}", status_code=201, responses=PROBLEMS, tags=["spots"])
     def put(name: str, spot: schema.SpotFacts) -> schema.SpotState:
         """Keep a file of `deepcfr spot --out` as a spot, under this name or, if a spot has it, one with a number."""
@@ -264,9 +278,19 @@ def _add_api(routes: APIRouter, shelf: SpotShelf, site: Site) -> None:
     @routes.get("/api/spots/{name}/decision.csv", response_class=PlainTextResponse, responses=PROBLEMS, tags=["spots"])
     def table(name: str, line: Line = "") -> Response:
         """A decision with every hand of the player to act as CSV."""
+        return PlainTextResponse(
+            decision_csv(*on_street(name, line)), headers={"Content-Type": "text/csv; charset=utf-8"}
+        )
+
+    @routes.get("/api/spots/{name}/ranges.txt", response_class=PlainTextResponse, responses=PROBLEMS, tags=["spots"])
+    def ranges(name: str, line: Line = "") -> PlainTextResponse:
+        """Both ranges at a decision, and that of each action, in the usual notation; a comment before each says whose."""
+        return PlainTextResponse(decision_ranges(*on_street(name, line)))
+
+    def on_street(name: str, line: str) -> tuple[schema.SpotFacts, str]:
+        """The street on which a line ends, and the actions there."""
         path, actions = path_of(line)
-        text = decision_csv(street_of(shelf, name, path) if path else solved(shelf, name), actions)
-        return PlainTextResponse(text, headers={"Content-Type": "text/csv; charset=utf-8"})
+        return street_of(shelf, name, path) if path else solved(shelf, name), actions
 
     @routes.get("/api/range", responses=PROBLEMS, tags=["spots"])
     def kinds(text: Text = "") -> dict[str, schema.RangeKind]:

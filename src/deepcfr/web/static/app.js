@@ -101,7 +101,7 @@
     if (chosen === enough) form.requestSubmit();
   });
 
-  // Ranges are painted on a grid. The server reads the text; a painted kind has all or nothing of its hands, and the other
+  // Ranges are painted on a grid. The server reads the text; a painted kind has one weight for all its hands, and the other
   // kinds stay as they were written.
   let painting = null;  // whether a stroke adds kinds or takes them away
 
@@ -123,18 +123,25 @@
       cell.dataset.text = kind ? kind.text : "";
       cell.setAttribute("aria-pressed", !kind ? "false" : kind.weight === 1 ? "true" : "mixed");
     }
-    grid.hidden = false;
+    grid.hidden = document.querySelector(`[data-brush="${text.id}"]`).hidden = false;
+  }
+
+  // What a stroke writes for a kind: the kind, with the weight of the brush if that is not all.
+  function stroke(cell) {
+    const brush = document.querySelector(`[data-brush="${cell.closest("[data-paint]").dataset.paint}"]`);
+    const weight = Math.min(Math.max(Number(brush.querySelector("[data-weight]").value) || 100, 1), 100);
+    return weight === 100 ? cell.dataset.kind : `${cell.dataset.kind}:${weight / 100}`;
   }
 
   function paint(cell) {
     const grid = cell.closest("[data-paint]"), text = document.getElementById(grid.dataset.paint);
-    cell.dataset.text = painting ? cell.dataset.kind : "";
-    cell.setAttribute("aria-pressed", String(painting));
+    cell.dataset.text = painting ? stroke(cell) : "";
+    cell.setAttribute("aria-pressed", cell.dataset.text.includes(":") ? "mixed" : String(painting));
     text.value = [...grid.querySelectorAll("[data-kind]")].map((one) => one.dataset.text).filter(Boolean).join(",");
     tell(text, "");
   }
 
-  const turned = (cell) => cell.getAttribute("aria-pressed") !== "true";
+  const turned = (cell) => cell.dataset.text !== stroke(cell);
 
   const painted = (event) => event.target.closest("[data-paint] [data-kind]");
   let pointer = "";  // the kind that was last pressed: a mouse paints while it is drawn over cells, a swipe scrolls the page
@@ -159,6 +166,14 @@
     painting = null;
   });
   document.addEventListener("input", (event) => { if (event.target.matches("[data-range]")) showRange(event.target); });
+
+  document.addEventListener("change", (event) => {
+    const preset = event.target, text = preset.value && document.getElementById(preset.dataset.preset);
+    if (!text) return;
+    text.value = preset.value;
+    preset.value = "";
+    showRange(text);
+  });
 
   // Say what a spot of the form would take, a moment after the last change.
   let asked = 0;
