@@ -313,7 +313,7 @@ MUTANTS = (
     Mutant("frequencies of a spot ignore card removal", "boards/kernels.py", "for weight in (own * met if reached else",
            "for weight in (own if reached else", "search/test_spot.py -k deals_that_are_possible"),
     Mutant("a hand that does not come plays on as it happens", "search/subgame.py",
-           "best_replies(own, tree.first_edge, tree.edge_child, free, _TIED * most * met, values[player], play.sigma)",
+           "best_replies(own, tree.arrays, free, _TIED * most * met, values[player], play.sigma)",
            "pass", "search/test_spot_values.py -k after_every_action"),
     Mutant("half of a spot's exploitability is told", "search/spot_solver.py", "/ (2 * self.spot.pot), 0.0)",
            "/ (4 * self.spot.pot), 0.0)", "search/test_spot_values.py -k recursion"),

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.boards.rounds import LeafColumns, RoundArrays
 from deepcfr.core.compiled import nb
 from deepcfr.core.types import Floats, Ints
 
@@ -21,53 +22,35 @@ LEAF_BLOCK = 64  # rows of reach at leaves that are processed together, so that 
 
 
 @nb.njit(cache=True, nogil=True)
-def push_reach(
-    first_edge: Ints, edge_row: Ints, node: int, row: int, strategy: Floats, reach: Floats, tremble: float
-) -> None:
-    """Carry the acting player's `reach` [rows, U] from `row`, the row of `node`, over the node's edges.
+def push_reach(tree: RoundArrays, node: int, strategy: Floats, reach: Floats, tremble: float) -> None:
+    """Carry the acting player's `reach` [rows, U] over the edges of `node`.
 
     Every action is taken with a probability of `tremble` at least, up to four times in a row, seven times in 64 bits:
     more would leave the range of the numbers.
     """
     number = reach.dtype.type
     before, zero, least, lowest = (
-        reach[row],
+        reach[tree.row[tree.actor[node], node]],
         number(0),
         number(tremble),
         number(tremble ** (6 if reach.itemsize == 8 else 3) / 2),
     )
-    for edge in range(first_edge[node], first_edge[node + 1]):
-        after, probability = reach[edge_row[edge]], strategy[edge]
+    for edge in range(tree.first_edge[node], tree.first_edge[node + 1]):
+        after, probability = reach[tree.edge_row[edge]], strategy[edge]
         for u in range(len(before)):
             after[u] = before[u] * max(probability[u], least if before[u] > lowest else zero)
 
 
 @nb.njit(cache=True, nogil=True)
-def push_both(
-    actor: Ints,
-    first_edge: Ints,
-    edge_row: Ints,
-    row: Ints,
-    strategy: Floats,
-    reach0: Floats,
-    reach1: Floats,
-    tremble: float,
-) -> None:
+def push_both(tree: RoundArrays, strategy: Floats, reach0: Floats, reach1: Floats, tremble: float) -> None:
     """Carry both players' reach from the roots, already filled in, to all rows of the round, as `push_reach` does."""
-    for node in range(len(actor)):
-        reach = reach0 if actor[node] == 0 else reach1
-        push_reach(first_edge, edge_row, node, row[actor[node], node], strategy, reach, tremble)
+    for node in range(len(tree.actor)):
+        push_reach(tree, node, strategy, reach0 if tree.actor[node] == 0 else reach1, tremble)
 
 
 @nb.njit(cache=True, nogil=True)
 def leaf_values(
-    columns: Ints,
-    num_showdown: int,
-    node: Ints,
-    column: Ints,
-    showdown: npt.NDArray[np.bool_],
-    payoff: Floats,
-    fee: Floats,
+    leaves: LeafColumns,
     reach: Floats,
     holes: npt.NDArray[np.uint8],
     canonical: Ints,
@@ -78,16 +61,15 @@ def leaf_values(
 ) -> None:
     """Fill one player's `values` [S, U] at all folds and showdowns from the opponent's `reach` [rows, U].
 
-    The first seven arguments are from a `LeafColumns`, those after `reach` from a `Board`; `work` [cards + 2 + 3 U,
-    LEAF_BLOCK] is working memory. The value of a fold is its payoff times the reach of all hands that share no card.
-    The value of a showdown is its payoff times (reach of the hands that it beats minus reach of the hands that beat
-    it), less its fee times the reach of all of them.
+    The arguments after `reach` are from a `Board`; `work` [cards + 2 + 3 U, LEAF_BLOCK] is working memory. The value of a
+    fold is its payoff times the reach of all hands that share no card. The value of a showdown is its payoff times (reach
+    of the hands that it beats minus reach of the hands that beat it), less its fee times the reach of all of them.
     """
     count, cards = reach.shape[1], len(work) - 3 * reach.shape[1]
     number, memory, leaf, end = values.dtype.type, work.reshape(-1), 0, np.uint64(count)
-    for left in range(0, len(columns), LEAF_BLOCK):
-        width = min(LEAF_BLOCK, len(columns) - left)
-        shown = min(max(num_showdown - left, 0), width)
+    for left in range(0, len(leaves.rows), LEAF_BLOCK):
+        width = min(LEAF_BLOCK, len(leaves.rows) - left)
+        shown = min(max(leaves.num_showdown - left, 0), width)
         by_card = memory[: cards * width].reshape(cards, width)
         place = cards * width
         turned = memory[place : place + count * width].reshape(count, width)
@@ -98,21 +80,21 @@ def leaf_values(
         # unsigned numbers, because signed ones may count from the end, which is tested at every step
         for start in range(np.uint64(0), end, _BLOCK):
             for k in range(np.uint64(width)):
-                source = reach[columns[np.uint64(left) + k]]
+                source = reach[leaves.rows[np.uint64(left) + k]]
                 for u in range(start, min(start + _BLOCK, end)):
                     turned[u, k] = source[u]
         against_range(turned, holes, canonical, group, example, by_card, anyone, ahead)
         first = leaf
-        while leaf < len(node) and column[leaf] < left + width:
+        while leaf < len(leaves.node) and leaves.column[leaf] < left + width:
             leaf += 1
         for start in range(np.uint64(0), end, _BLOCK):
             for i in range(first, leaf):
-                amount, at, target = number(payoff[i]), np.uint64(column[i] - left), values[node[i]]
-                source = ahead if showdown[i] else anyone
+                amount, at = number(leaves.payoff[i]), np.uint64(leaves.column[i] - left)
+                target, source = values[leaves.node[i]], ahead if leaves.showdown[i] else anyone
                 for u in range(start, min(start + _BLOCK, end)):
                     target[u] = amount * source[u, at]
-                if fee[i]:
-                    paid = number(fee[i])
+                if leaves.fee[i]:
+                    paid = number(leaves.fee[i])
                     for u in range(start, min(start + _BLOCK, end)):
                         target[u] -= paid * anyone[u, at]
 
@@ -272,33 +254,25 @@ def draw_decisions(reach: Floats, size: Ints, count: int, step: float, start: tu
 
 
 @nb.njit(cache=True, nogil=True)
-def pull_values(
-    actor: Ints,
-    first_edge: Ints,
-    edge_child: Ints,
-    player: int,
-    free: npt.NDArray[np.bool_],
-    strategy: Floats,
-    values: Floats,
-) -> None:
+def pull_values(tree: RoundArrays, player: int, free: npt.NDArray[np.bool_], strategy: Floats, values: Floats) -> None:
     """Carry `values` [S, U] from the leaves, already filled in, to all decision nodes of the round.
 
     At the player's own nodes the value is that of the best action where `free` [n, U] (or [n, 1]), otherwise the
     strategy's mean. At the opponent's nodes it is the sum over actions, since values include the opponent's reach.
     Leaves are not changed, so one array of values can be used for several `free` in turn.
     """
-    for node in range(len(actor) - 1, -1, -1):
-        first, last = first_edge[node], first_edge[node + 1]
-        own = actor[node] == player
+    for node in range(len(tree.actor) - 1, -1, -1):
+        first, last = tree.first_edge[node], tree.first_edge[node + 1]
+        own = tree.actor[node] == player
         if own and not free[node].all():
-            mean_value(first, last, edge_child, node, strategy, values)
+            mean_value(first, last, tree.edge_child, node, strategy, values)
             if free[node].any():
-                best_value(first, last, edge_child, node, free[node], values)
+                best_value(first, last, tree.edge_child, node, free[node], values)
             continue
         value = values[node]
-        value[:] = values[edge_child[first]]
+        value[:] = values[tree.edge_child[first]]
         for edge in range(first + 1, last):
-            child = values[edge_child[edge]]
+            child = values[tree.edge_child[edge]]
             for u in range(len(value)):
                 value[u] = max(value[u], child[u]) if own else value[u] + child[u]
 
@@ -329,8 +303,7 @@ def best_value(first: int, last: int, edge_child: Ints, node: int, free: npt.NDA
 @nb.njit(cache=True, nogil=True)
 def best_replies(
     nodes: Ints,
-    first_edge: Ints,
-    edge_child: Ints,
+    tree: RoundArrays,
     free: npt.NDArray[np.bool_],
     tied: npt.NDArray[np.float64],
     values: Floats,
@@ -342,16 +315,16 @@ def best_replies(
     Actions are equally good within `tied` [m, U], and share the probability.
     """
     for i in range(len(nodes)):
-        first, last = first_edge[nodes[i]], first_edge[nodes[i] + 1]
+        first, last = tree.first_edge[nodes[i]], tree.first_edge[nodes[i] + 1]
         for u in np.flatnonzero(free[i]):
-            least, ties = values[edge_child[first], u], 0
+            least, ties = values[tree.edge_child[first], u], 0
             for edge in range(first + 1, last):
-                least = max(least, values[edge_child[edge], u])
+                least = max(least, values[tree.edge_child[edge], u])
             least -= tied[i, u]
             for edge in range(first, last):
-                ties += values[edge_child[edge], u] >= least
+                ties += values[tree.edge_child[edge], u] >= least
             for edge in range(first, last):
-                strategy[edge, u] = (values[edge_child[edge], u] >= least) / ties
+                strategy[edge, u] = (values[tree.edge_child[edge], u] >= least) / ties
 
 
 @nb.njit(cache=True, nogil=True)

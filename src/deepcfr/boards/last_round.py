@@ -16,35 +16,13 @@ import numpy.typing as npt
 from deepcfr.boards.boards import Board, Boards, OnBoard
 from deepcfr.boards.kernels import LEAF_BLOCK, leaf_values, pull_values
 from deepcfr.boards.regret_kernels import add_regrets, descend
+from deepcfr.boards.rounds import LeafColumns, RoundArrays
 from deepcfr.boards.tables import BoardTables
 from deepcfr.core.compiled import nb
 from deepcfr.core.parallel import Workers
-from deepcfr.core.types import Bools, Cards, Doubles, Floats, Ints
+from deepcfr.core.types import Cards, Doubles, Floats, Ints
 
 _TOGETHER = 12  # boards in a call, so that sums do not depend on the number of threads
-
-
-class _Tree(NamedTuple):
-    """Arrays of a `RoundTree`."""
-
-    actor: Ints
-    first_edge: Ints
-    edge_row: Ints
-    edge_child: Ints
-    row: Ints
-    roots: Ints
-
-
-class _Leaves(NamedTuple):
-    """A `LeafColumns`."""
-
-    rows: Ints
-    num_showdown: int
-    node: Ints
-    column: Ints
-    showdown: Bools
-    payoff: Doubles
-    fee: Doubles
 
 
 class _Flat(NamedTuple):
@@ -84,12 +62,7 @@ class LastRound:
         parents = last if alone else boards.kept[-2]
         self._workers = workers if len(parents) == 1 else None
         self._several = len(parents) > 1
-        self._num_cards, self._num_rows = boards.root.num_cards, tree.num_rows
-        self._tree = _Tree(tree.actor, tree.first_edge, tree.edge_row, tree.edge_child, tree.row, tree.roots)
-        self._leaves = [
-            _Leaves(one.rows, one.num_showdown, one.node, one.column, one.showdown, one.payoff, one.fee)
-            for one in tree.leaves
-        ]
+        self._num_cards, self._tree = boards.root.num_cards, tree
         starts = ([len(board), len(board.holes), len(board.group)] for board in last)
         hands, holes, groups = np.cumsum([[0, 0, 0], *starts], 0).T.copy()
         kinds = ("up", "weight", "example", "holes", "canonical", "group")
@@ -122,8 +95,8 @@ class LastRound:
         def work(piece: tuple[int, int]) -> Doubles:
             total = np.zeros((1, before.shape[1], len(board)))
             update_boards(
-                piece, player, step, before, self._num_cards, self._num_rows, self._tree, self._leaves[player],
-                self._flat, regret, average, total,
+                piece, player, step, before, self._num_cards, self._tree.num_rows, self._tree.arrays,
+                self._tree.leaves[player], self._flat, regret, average, total,
             )  # fmt: skip
             return total
 
@@ -143,8 +116,8 @@ def update_boards(
     before: Floats,
     num_cards: int,
     num_rows: tuple[int, int],
-    tree: _Tree,
-    leaves: _Leaves,
+    tree: RoundArrays,
+    leaves: LeafColumns,
     flat: _Flat,
     regrets: npt.NDArray[np.floating],
     averages: npt.NDArray[np.floating],
@@ -176,20 +149,14 @@ def update_boards(
             for u in range(hands):
                 own[x, u] = before[player, x, up[u]]
                 other[x, u] = before[1 - player, x, up[u]]
-        descend(
-            tree.actor, tree.first_edge, tree.edge_row, tree.row, player, regret, average, step.keep_average, strategy,
-            own, other, step.tremble,
-        )  # fmt: skip
+        descend(tree, player, regret, average, step.keep_average, strategy, own, other, step.tremble)
         leaf_values(
-            leaves.rows, leaves.num_showdown, leaves.node, leaves.column, leaves.showdown, leaves.payoff, leaves.fee,
-            other, flat.holes[of_board], flat.canonical[of_board], flat.group[flat.group_from[b] : flat.group_from[b + 1]],
-            flat.example[first:last], work[: (size + 3 * hands) * LEAF_BLOCK].reshape(size + 3 * hands, LEAF_BLOCK), values,
+            leaves, other, flat.holes[of_board], flat.canonical[of_board],
+            flat.group[flat.group_from[b] : flat.group_from[b + 1]], flat.example[first:last],
+            work[: (size + 3 * hands) * LEAF_BLOCK].reshape(size + 3 * hands, LEAF_BLOCK), values,
         )  # fmt: skip
-        pull_values(tree.actor, tree.first_edge, tree.edge_child, player, free, strategy, values)
-        add_regrets(
-            tree.actor, tree.first_edge, tree.edge_child, player, step.keep_positive, step.keep_negative, step.least,
-            values, regret,
-        )  # fmt: skip
+        pull_values(tree, player, free, strategy, values)
+        add_regrets(tree, player, step.keep_positive, step.keep_negative, step.least, values, regret)
         for x in range(roots):
             at_root = values[tree.roots[x]]
             for u in range(hands):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from deepcfr.boards.kernels import ABSENT, push_reach
+from deepcfr.boards.rounds import RoundArrays
 from deepcfr.core.compiled import nb
 from deepcfr.core.types import Floats, Ints
 
@@ -81,10 +82,7 @@ def drop_rare(first_edge: Ints, least: float, strategy: Floats) -> None:
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
 def descend(
-    actor: Ints,
-    first_edge: Ints,
-    edge_row: Ints,
-    row: Ints,
+    tree: RoundArrays,
     player: int,
     regret: Floats,
     average: Floats,
@@ -101,14 +99,14 @@ def descend(
     strategy is added.
     """
     kept = own.dtype.type(keep)
-    for node in range(len(actor)):
-        match_regrets(first_edge, node, regret, strategy)
-        if actor[node] != player:
-            push_reach(first_edge, edge_row, node, row[1 - player, node], strategy, other, tremble)
+    for node in range(len(tree.actor)):
+        match_regrets(tree.first_edge, node, regret, strategy)
+        if tree.actor[node] != player:
+            push_reach(tree, node, strategy, other, tremble)
             continue
-        push_reach(first_edge, edge_row, node, row[player, node], strategy, own, tremble)
-        before = own[row[player, node]]
-        for edge in range(first_edge[node], first_edge[node + 1]):
+        push_reach(tree, node, strategy, own, tremble)
+        before = own[tree.row[player, node]]
+        for edge in range(tree.first_edge[node], tree.first_edge[node + 1]):
             total, probability = average[edge], strategy[edge]
             for u in range(len(total)):
                 total[u] = total[u] * kept + before[u] * probability[u]
@@ -116,9 +114,7 @@ def descend(
 
 @nb.njit(cache=True, nogil=True)
 def add_regrets(
-    actor: Ints,
-    first_edge: Ints,
-    edge_child: Ints,
+    tree: RoundArrays,
     player: int,
     keep_positive: float,
     keep_negative: float,
@@ -133,38 +129,29 @@ def add_regrets(
     """
     number = values.dtype.type
     positive, negative, lowest = number(keep_positive), number(keep_negative), number(least)
-    for node in range(len(actor)):
-        if actor[node] == player:
+    for node in range(len(tree.actor)):
+        if tree.actor[node] == player:
             value = values[node]
-            for edge in range(first_edge[node], first_edge[node + 1]):
-                action_value, total = values[edge_child[edge]], regret[edge]
+            for edge in range(tree.first_edge[node], tree.first_edge[node + 1]):
+                action_value, total = values[tree.edge_child[edge]], regret[edge]
                 for u in range(len(total)):
                     kept = total[u] * (positive if total[u] > 0 else negative)
                     total[u] = max(kept + (action_value[u] - value[u]), lowest)
 
 
 @nb.njit(cache=True, nogil=True)
-def fade(
-    actor: Ints,
-    first_edge: Ints,
-    row: Ints,
-    factor: float,
-    reach0: Floats,
-    reach1: Floats,
-    regret: Floats,
-    average: Floats,
-) -> None:
+def fade(tree: RoundArrays, factor: float, reach0: Floats, reach1: Floats, regret: Floats, average: Floats) -> None:
     """Multiply by `factor` what was learnt of situations that the players' reach [rows, U] no longer comes to.
 
     That is the `regret` [E, U] of nodes to which no hand of the opponent comes, and the `average` strategy [E, U] of
     hands that do not come by their own actions. The strategies stay the same, but what is learnt next outweighs them.
     """
     scale = regret.dtype.type(factor)
-    for node in range(len(actor)):
-        player = actor[node]
+    for node in range(len(tree.actor)):
+        player = tree.actor[node]
         own, other = (reach0, reach1) if player == 0 else (reach1, reach0)
-        come, met = own[row[player, node]], other[row[1 - player, node]].max() >= ABSENT
-        for edge in range(first_edge[node], first_edge[node + 1]):
+        come, met = own[tree.row[player, node]], other[tree.row[1 - player, node]].max() >= ABSENT
+        for edge in range(tree.first_edge[node], tree.first_edge[node + 1]):
             old, mean = regret[edge], average[edge]
             for u in range(len(come)):
                 if not met:
@@ -174,17 +161,15 @@ def fade(
 
 
 @nb.njit(cache=True, nogil=True)
-def predict_regrets(
-    actor: Ints, first_edge: Ints, edge_child: Ints, player: int, values: Floats, regret: Floats, matched: Floats
-) -> None:
+def predict_regrets(tree: RoundArrays, player: int, values: Floats, regret: Floats, matched: Floats) -> None:
     """Set the player's `matched` [E, U] to `regret` [E, U] plus the regrets of the iteration with `values` [S, U].
 
     The newest regrets stand for those to come: predictive regret matching (Farina, Kroer and Sandholm 2021).
     """
-    for node in range(len(actor)):
-        if actor[node] == player:
+    for node in range(len(tree.actor)):
+        if tree.actor[node] == player:
             value = values[node]
-            for edge in range(first_edge[node], first_edge[node + 1]):
-                action_value = values[edge_child[edge]]
+            for edge in range(tree.first_edge[node], tree.first_edge[node + 1]):
+                action_value = values[tree.edge_child[edge]]
                 for u in range(len(value)):
                     matched[edge, u] = regret[edge, u] + (action_value[u] - value[u])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +46,11 @@ class RoundTree:
     leaf_kind: Ints
     leaf_payoff: npt.NDArray[np.float64]  # [P, L] gain after a fold, or of a showdown's winner; in units
     leaf_fee: npt.NDArray[np.float64]  # [L] what each player pays besides at a showdown, whoever wins; in units
+
+    @cached_property
+    def arrays(self) -> RoundArrays:
+        """What kernels read."""
+        return RoundArrays(self.actor, self.first_edge, self.edge_child, self.edge_row, self.row, self.roots)
 
     @property
     def num_edges(self) -> int:
@@ -153,8 +159,18 @@ def _padded(rows: Ints) -> Ints:
     return np.concatenate([rows, np.repeat(rows[-1:], -len(rows) % VECTOR_STEP)])
 
 
-@dataclass(frozen=True)
-class LeafColumns:
+class RoundArrays(NamedTuple):
+    """The arrays of a `RoundTree` that carry reach down and values up."""
+
+    actor: Ints
+    first_edge: Ints
+    edge_child: Ints
+    edge_row: Ints
+    row: Ints
+    roots: Ints
+
+
+class LeafColumns(NamedTuple):
     """The distinct reach rows of the opponent at a round's folds and showdowns, and the row of each leaf."""
 
     rows: Ints  # [K] reach rows, first those of showdowns; both parts are padded
@@ -200,7 +216,7 @@ def _round_tree(
             edge_action=edge_action,
             edge_child=edge_child,
             edge_row=edge_row,
-            row=row[:, : len(nodes) + len(leaves)],
+            row=np.ascontiguousarray(row[:, : len(nodes) + len(leaves)]),
             num_rows=num_rows,
             roots=node_of[root_nodes],
             root_nodes=root_nodes,

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from deepcfr.boards.boards import Board, Boards, Choose, Deal, OnBoard
 from deepcfr.boards.kernels import ABSENT, LEAF_BLOCK, leaf_values, pull_values, push_both
-from deepcfr.boards.rounds import RoundTree
+from deepcfr.boards.rounds import LeafColumns, RoundTree
 from deepcfr.core.parallel import Workers
 from deepcfr.core.types import Doubles, Floats
 
@@ -72,9 +72,8 @@ class RoundPass:
 
     def down(self, strategy: Floats, tremble: float = 0.0) -> None:
         """Carry both players' reach from the roots to all rows by the `strategy` [E, U], with at least `tremble`."""
-        tree = self.tree
         self.sigma = np.ascontiguousarray(strategy, np.float64)
-        push_both(tree.actor, tree.first_edge, tree.edge_row, tree.row, self.sigma, *self.rows, tremble)
+        push_both(self.tree.arrays, self.sigma, *self.rows, tremble)
 
     def up(self, objectives: Objectives, deal: Deal) -> Doubles:
         """The values of `objectives` at all nodes of the round, [K, S, U]; `deal` gives the values at its leaves."""
@@ -104,11 +103,11 @@ class RoundPass:
         return values
 
     def _fill_leaves(self, player: int, values: Doubles) -> None:
-        leaves, board = self.tree.leaves[player], self.board
+        board = self.board
         work = self._scratch.array("leaves", (board.num_cards + 2 + 3 * len(board), LEAF_BLOCK))
         leaf_values(
-            leaves.rows, leaves.num_showdown, leaves.node, leaves.column, leaves.showdown, leaves.payoff, leaves.fee,
-            self.rows[1 - player], board.holes, board.canonical, board.group, board.example, work, values,
+            self.tree.leaves[player], self.rows[1 - player],
+            board.holes, board.canonical, board.group, board.example, work, values,
         )  # fmt: skip
 
     def absent(self, player: int) -> npt.NDArray[np.bool_]:
@@ -121,11 +120,10 @@ class RoundPass:
         The player plays the best action at the nodes in `free` [n], or with the canonical hands there in `free` [n, U]
         (a bool means all or none), and its strategy elsewhere.
         """
-        tree = self.tree
         if isinstance(free, bool):
-            free = np.full(len(tree.nodes), free)
+            free = np.full(len(self.tree.nodes), free)
         hands = free[:, None] if free.ndim == 1 else free
-        pull_values(tree.actor, tree.first_edge, tree.edge_child, player, hands, self.sigma, values)
+        pull_values(self.tree.arrays, player, hands, self.sigma, values)
 
 
 def showdowns(board: Board, reach: Floats, scratch: Scratch) -> Doubles:
@@ -133,7 +131,7 @@ def showdowns(board: Board, reach: Floats, scratch: Scratch) -> Doubles:
     every, one, won = np.arange(len(reach)), np.ones(len(reach)), np.empty(reach.shape)
     work = scratch.array("leaves", (board.num_cards + 2 + 3 * len(board), LEAF_BLOCK))
     leaf_values(
-        every, len(every), every, every, one > 0, one, 0 * one, np.ascontiguousarray(reach, np.float64),
+        LeafColumns(every, len(every), every, every, one > 0, one, 0 * one), np.ascontiguousarray(reach, np.float64),
         board.holes, board.canonical, board.group, board.example, work, won,
     )  # fmt: skip
     return won

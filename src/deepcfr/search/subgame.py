@@ -134,7 +134,7 @@ def complete(play: RoundPass, values: Doubles, locked: Bools | None = None) -> N
         free = play.absent(player)[own] & (met > 0)
         if locked is not None:
             free &= ~locked[own]
-        best_replies(own, tree.first_edge, tree.edge_child, free, _TIED * most * met, values[player], play.sigma)
+        best_replies(own, tree.arrays, free, _TIED * most * met, values[player], play.sigma)
 
 
 def equities_at_root(boards: Boards, reach: Floats, workers: Workers | None = None) -> Doubles:
@@ -295,7 +295,7 @@ class SubgameSolver:
             play = RoundPass(tree, board, reach, scratch)
             play.down(self.played(tree, board), TREMBLE)
             regret, average = (tables[board.round].load(board) for tables in self._tables)
-            fade(tree.actor, tree.first_edge, tree.row, _TREMBLE, *play.rows, regret, average)
+            fade(tree.arrays, _TREMBLE, *play.rows, regret, average)
             for player in PLAYERS:
                 for tables, numbers in zip(self._tables, (regret, average), strict=True):
                     tables[board.round].store(board, numbers, player)

@@ -106,16 +106,13 @@ def update(
         play = RoundPass(tree, board, reach, scratch)
         play.sigma = scratch.array(f"strategy {board.round}", regret.shape)
         descend(
-            tree.actor, tree.first_edge, tree.edge_row, tree.row, player,
-            read, average, keep_average, play.sigma, play.rows[player], play.rows[1 - player], tremble,
+            tree.arrays, player, read, average, keep_average, play.sigma,
+            play.rows[player], play.rows[1 - player], tremble,
         )  # fmt: skip
         values = play.up([(player, False)], partial(deal_last, board) if last and tree is rounds[-2] else deal)
-        add_regrets(
-            tree.actor, tree.first_edge, tree.edge_child, player,
-            keep_positive, keep_negative, least, values[0], regret,
-        )  # fmt: skip
+        add_regrets(tree.arrays, player, keep_positive, keep_negative, least, values[0], regret)
         if variant.predictive:
-            predict_regrets(tree.actor, tree.first_edge, tree.edge_child, player, values[0], regret, read)
+            predict_regrets(tree.arrays, player, values[0], regret, read)
             matched[board.round].store(board, read, player)
         regrets.store(board, regret, player)
         stream = key(seed, "rounding", t, player, board.round, board.index) >> 32 if averages.rounded else None
