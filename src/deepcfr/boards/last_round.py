@@ -60,7 +60,7 @@ class LastRound:
         if alone:
             last = [replace(root, up=np.arange(len(root)), weight=np.ones(len(root)))]
         parents = last if alone else boards.kept[-2]
-        self._workers = workers if len(parents) == 1 else None
+        self._workers = workers if len(last) > len(parents) == 1 else None
         self._several = len(parents) > 1
         self._num_cards, self._tree = boards.root.num_cards, tree
         starts = ([len(board), len(board.holes), len(board.group)] for board in last)
