@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -32,9 +31,6 @@ from experiments.theorem1.runs import GAMES, NAME as THEOREM
 PAGE, FHP_PAGE = "reproduction.md", "reproduction-fhp.md"
 THEOREM_PAGE, FAMILY_PAGE = "reproduction-theorem1.md", "reproduction-family.md"
 FIGURES = "figures"
-_BY_DEFINITION = re.compile(
-    ": (the means have the opposite order, and )?the intervals do not overlap"
-)  # as the page says
 SEARCH: StudyName = "family-search"  # the study that only searches a setting
 
 _OPENING = """# Experiments of the Deep CFR paper
@@ -42,55 +38,53 @@ _OPENING = """# Experiments of the Deep CFR paper
 The figures of *the paper* (Brown, Lerer, Gross and Sandholm, "Deep Counterfactual Regret Minimization", ICML 2019), run
 again on a small flop hold'em, `fhp-mini`. Other pages have its [setting on flop hold'em itself](reproduction-fhp.md), its
 [table 1](hulh.md#table-1), its [Theorem 1](reproduction-theorem1.md) and
-[relatives of Deep CFR](reproduction-family.md). `python -m experiments reproduce NAME` makes the runs of a study, and
-`python -m experiments report` writes this page from them.
+[relatives of Deep CFR](reproduction-family.md). `python -m experiments report` writes this page from the runs.
 
-* NashConv is exact: over all hands and all boards. Exploitability is half of it.
+* NashConv is exact. Exploitability is half of it.
 * *Ours* is the mean over seeds with Student's 95 % interval, at the last iteration. *Ratio* is that mean over the
   reference arm's.
 * *The paper* has values on FHP only, in mbb/g, from its text or read off a curve. Here compare ratios and not values.
-* A statement *holds* if the means have the stated order and the 95 % intervals do not overlap. It *does not hold* if the
-  means have the opposite order and the intervals do not overlap, in a study that is like the paper in what matters. All
-  other cases are *not shown*. For "not higher" and
-  "levels off" the whole 95 % interval of the difference (Welch's) must be inside the allowed range.
+* A statement *holds* if the means have the stated order and the 95 % intervals do not overlap. It *does not hold* if
+  they have the opposite order and do not overlap, in a study that is like the paper in what matters. All other cases are
+  *not shown*. For "not higher" and "levels off" the whole 95 % interval of the difference (Welch's) must be inside the
+  allowed range.
 * Nodes touched are histories visited by traversals or episodes; full-width solvers count differently
   ([fhp.md](fhp.md#how-costs-are-counted)).
-* `experiments/studies` has the settings of every arm. `experiments/results/records` has the runs of most studies, with
-  command, commit, hardware, times and metrics; of figures 3 and 4 the means are left.
+* `experiments/studies` has the settings of every arm, `experiments/results/records` the runs of most studies with
+  commit, hardware and metrics; of figures 3 and 4 the means are left.
 """
 _FHP_OPENING = """# The paper's setting on flop hold'em itself
 
 External sampling, cards as dealt, fits from scratch, as in sections 5.1 and 5.2 of the paper, without hand strength.
-How statements are judged is on [the page of the other figures](reproduction.md). No run came to the paper's 450
+The rules for statements are on [the page of the other figures](reproduction.md). No run came to the paper's 450
 iterations: a run counts as far as it was evaluated. The first table has the runs that came furthest, beside the paper's
-values at its end; compare equal t in the second. A figure without an interval is of one seed. NashConv is exact: over
-all hands and all 22,100 flops.
+values at its end; compare equal t in the second. A figure without an interval is of one seed. NashConv is exact.
 
-**Two curves of the paper.** It has one with 10,000 traversals an iteration (figure 3, left) and one with 4,000 SGD
-steps a fit (figure 3, middle), and does not tell the steps of the first or the traversals of the second. The second is
-far lower at t = 50, and by footnote 6 its memories fill in one or two iterations, so it has far more traversals. By
-figure 2 an iteration of the first touches 0.94 to 1.23 million nodes, one of ours 0.49 million: at equal nodes ours is
-1.1 to 1.3 times the paper's, at equal t about twice. The values are those that the notes of github.com/romaf5/headsup-
-poker read off the figures; the paper prints none beside its curves.
+**Two curves of the paper.** One has 10,000 traversals an iteration (figure 3, left), one 4,000 SGD steps a fit (figure
+3, middle). The paper does not tell the steps of the first or the traversals of the second. The second is far lower at
+t = 50, and by footnote 6 its memories fill in one or two iterations, so it has far more traversals. By figure 2 an
+iteration of the first touches 0.94 to 1.23 million nodes, one of ours 0.49 million: at equal nodes ours is 1.1 to 1.3
+times the paper's, at equal t about twice. The values are those that the notes of github.com/romaf5/headsup-poker read
+off the figures; the paper prints none.
 
 **With as many nodes an iteration the curve is near the paper's.** 25,000 traversals touch 1.1 million nodes an
 iteration. With 2 passes over the memory a fit (`advantage.passes`) NashConv is 162.4 at t = 45, after 51 million
-nodes, where the paper has 154 at t = 50 after 47 to 61 million. So in this one run the nodes of an iteration are what
-is left of the factor of two at equal t. At equal nodes it is not ahead of 1,000 steps a fit on 10,000 traversals: those
-have 141.4 at t = 100, with more SGD steps in all.
+nodes; the paper has 154 at t = 50 after 47 to 61 million. So in this one run nodes explain the factor of two at equal
+t. At equal nodes it is not ahead of 1,000 steps a fit on 10,000 traversals: those have 141.4 at t = 100, with more SGD
+steps in all.
 
-**Early fits learn their samples by heart.** With at most 10 passes over the memory fits have half the steps of 1,000 a
-fit to t = 20, and the one seed is below 1,000 and 4,000 steps there. With 25,000 traversals 2 passes have at t = 20
-what 1,000 steps have.
+**Early fits learn their samples by heart.** To t = 20, fits of at most 10 passes over the memory have half the steps of
+1,000 a fit, and the one seed is below 1,000 and 4,000 steps. With 25,000 traversals 2 passes are no better than 1,000
+steps.
 """
 _FAMILY_OPENING = """# Relatives of Deep CFR compared
 
 Fifteen methods on four games, by exact NashConv (exploitability is half of it), without hand strength. Intervals are
 Student's 95 % over seeds; a figure without one is of one seed. *Published* is of others. `python -m experiments report`
-writes this page from the runs of `python -m experiments reproduce NAME`; `experiments/results/records` has every run. The
-methods are on pages of their own: [DREAM](algorithms/dream.md), [ESCHER](algorithms/escher.md),
-[bootstrapped advantages](algorithms/vr-deep-cfr.md), [RCFR and Double Neural CFR](algorithms/regression-cfr.md),
-[SD-CFR](algorithms/sd-cfr.md), [policy gradients](algorithms/ppo.md), [NFSP](algorithms/nfsp.md).
+writes this page; `experiments/results/records` has every run. Pages of the methods: [DREAM](algorithms/dream.md),
+[ESCHER](algorithms/escher.md), [bootstrapped advantages](algorithms/vr-deep-cfr.md),
+[RCFR and Double Neural CFR](algorithms/regression-cfr.md), [SD-CFR](algorithms/sd-cfr.md),
+[policy gradients](algorithms/ppo.md), [NFSP](algorithms/nfsp.md).
 """
 
 
@@ -171,12 +165,10 @@ def settings_lines(budget: Budget) -> Iterator[str]:
 def _study_section(result: StudyResult) -> Iterator[str]:
     yield from _heading(result)
     yield from _statements(result)
-    head = ["arm", "seeds", f"ours, {result.unit}", "ratio", "the paper", "nodes touched"]
+    head = ("arm", "seeds", f"ours, {result.unit}", "ratio", "the paper", "nodes touched", "iterations")
     rows = [_result_row(name, result) for name in result.arms]
-    if result.study.growing:
-        head.append("iterations")
-        rows = [(*row, _iterations(arm)) for row, arm in zip(rows, result.arms.values(), strict=True)]
-    yield from table(head, rows)
+    columns = [column for column in zip(head, *rows, strict=True) if any(column[1:])]
+    yield from table([column[0] for column in columns], zip(*(column[1:] for column in columns), strict=True))
     if result.study.growing:
         yield from _curves(result)
         yield from _predictions(result)
@@ -195,7 +187,7 @@ def _statements(result: StudyResult) -> Iterator[str]:
             else ""
         )
         missing = found.outcome == "cannot be said" and result.study.growing  # as the list of missing runs says
-        words = "" if missing else f": {_BY_DEFINITION.sub('', found.words)}"
+        words = "" if missing else f": {found.words}"
         yield f"{number}. {statement.text} **{found.outcome.capitalize()}**{words}.{why}"
     if result.plan.statements:
         yield ""
@@ -204,8 +196,8 @@ def _statements(result: StudyResult) -> Iterator[str]:
 def _heading(result: StudyResult) -> Iterator[str]:
     """Return what a study is about, its command and the time of its runs, and its picture."""
     runs = [run for arm in result.arms.values() for run in arm.runs.values()]
-    hours = f" {len(runs)} runs, {sum(run.seconds for run in runs) / 3600:.1f} hours." if runs else ""
-    yield from paragraphs(f"## {_title(result)}", f"{result.study.about} Command: `{_command(result)}`.{hours}")
+    hours = f": {len(runs)} runs, {sum(run.seconds for run in runs) / 3600:.1f} hours." if runs else "."
+    yield from paragraphs(f"## {_title(result)}", f"{result.study.about} `{_command(result)}`{hours}")
     if runs and result.study.name != SEARCH:
         yield from paragraphs(f"![{result.study.title}]({FIGURES}/{_picture_name(result)}.svg)")
 
@@ -232,11 +224,10 @@ def _one_table(family: Sequence[StudyResult]) -> Iterator[str]:
             columns.append({name: _cell(value) for name, value in equal.items()})
     yield from paragraphs(
         "## Every method on every game",
-        "NashConv at the end of the runs. Where runs were evaluated before their ends, the next column is at equal nodes, "
-        "those of the shortest run; it is empty for methods that were not evaluated before that, and for RCFR, whose nodes "
-        "are counted for each hand of a board. Deep CFR samples histories here, but for the last row, whose runs took the "
-        "time beside them; hand strength is domain knowledge. NFSP was tuned on Kuhn and Leduc; PPO, MMD and ESCHER's "
-        "values on Leduc; nothing on fhp.",
+        "NashConv at the end of the runs. Where runs were evaluated before, the next column is at equal nodes, those of "
+        "the shortest run; it is empty for methods without an evaluation before that, and for RCFR, whose nodes are "
+        "counted for each hand of a board. Deep CFR samples histories here, but for the last row; hand strength is domain "
+        "knowledge. NFSP was tuned on Kuhn and Leduc; PPO, MMD and ESCHER's values on Leduc; nothing on fhp.",
     )
     yield from table(heads, ([column.get(name, "") for column in columns] for name in labels))
 
@@ -309,12 +300,13 @@ def _predictions(result: StudyResult) -> Iterator[str]:
     for arm in result.arms.values():
         for t, text in arm.arm.predicted.items():
             there = [point for run in arm.runs.values() for point in run.curve if point.iteration == t]
-            value, row = at_iteration(arm, t), (arm.arm.label, str(t), text)
-            nodes, hours = (sum(values) / max(1, len(there)) for values in _sizes(there))
-            found = (_cell(value), str(len(there)), f"{nodes:,.0f}", f"{hours:.1f}") if value else ("",) * 4
-            rows.append((*row, *found))
+            if not (value := at_iteration(arm, t)):
+                continue
+            nodes, hours = (sum(values) / len(there) for values in _sizes(there))
+            found = (_cell(value), str(len(there)), f"{nodes:,.0f}", f"{hours:.1f}")
+            rows.append((arm.arm.label, str(t), text, *found))
     if rows:
-        yield from paragraphs("Predictions, which were written down before the arms ran. Hours include evaluations:")
+        yield from paragraphs("Predictions from before the runs, where there are runs. Hours include evaluations:")
         yield from table(("arm", "t", f"predicted, {result.unit}", "found", "seeds", "nodes touched", "hours"), rows)
 
 
@@ -352,6 +344,7 @@ def _result_row(name: str, result: StudyResult) -> tuple[str, ...]:
         ratio,
         _published(arm.arm.published),
         f"{sum(nodes) / len(nodes):,.0f}" if nodes else "",
+        _iterations(arm) if result.study.growing else "",
     )
 
 
@@ -369,11 +362,13 @@ def _published(published: Published | None) -> str:
 
 
 def _missing(result: StudyResult) -> Iterator[str]:
-    """Every run that is not in the tables, with the reason, but further seeds of an arm that has enough for an interval."""
+    """Every run that is not in the tables, by reason, but further seeds of an arm that has enough for an interval."""
+    found: dict[str, list[str]] = {}
     for arm in result.arms.values():
         reasons: dict[str, list[str]] = {}
         for seed, reason in arm.missing.items():
             if reason != NOT_THERE or len(arm.runs) < LEAST_SEEDS:
                 reasons.setdefault(reason, []).append(str(seed))
         for reason, seeds in reasons.items():
-            yield f"{arm.arm.label}, seed {', '.join(seeds)}: {reason}."
+            found.setdefault(f"seed {', '.join(seeds)} {reason}", []).append(arm.arm.label)
+    yield from (f"{what}: {'; '.join(labels)}." for what, labels in found.items())

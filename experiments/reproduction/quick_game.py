@@ -57,6 +57,5 @@ def _equilibrium(root: Path) -> str:
     nash_conv = f"{found['nash_conv']:,.2f}"
     return (
         f"After {job.config.iterations:,} iterations of discounted CFR in tables NashConv is {nash_conv} "
-        f"{found['unit']}, so in equilibrium the first player's value is {found['value']:+.1f} ± {nash_conv}, "
-        "and 0 is the least NashConv that any curve below could reach."
+        f"{found['unit']}, so in equilibrium the first player's value is {found['value']:+.1f} ± {nash_conv}."
     )

@@ -103,15 +103,13 @@ def _compare(low: Interval, high: Interval, labels: tuple[str, str], where: str)
     """The outcome of the claim that `low` is below `high` and their intervals do not overlap."""
     figures = f"{labels[0]} {low}, {labels[1]} {high} {where}"
     ordered = low.mean < high.mean
-    order = "the order is as stated" if ordered else "the means have the opposite order"
+    order = "" if ordered else "opposite order, but "
     if min(low.count, high.count) < LEAST_SEEDS:
-        return Judgement("not shown", f"{figures}: {order}, but {_FEW}")
+        return Judgement("not shown", f"{figures}: {order}{_FEW}")
     if low.meets(high):
-        more = f", which {_seeds_to_part(low, high)}" if ordered else ""
-        return Judgement("not shown", f"{figures}: {order}, but the intervals overlap{more}")
-    if not ordered:
-        return Judgement("does not hold", f"{figures}: {order}, and the intervals do not overlap")
-    return Judgement("holds", f"{figures}: the intervals do not overlap")
+        more = f"; {_seeds_to_part(low, high)}" if ordered else ""
+        return Judgement("not shown", f"{figures}: {order}the intervals overlap{more}")
+    return Judgement("holds" if ordered else "does not hold", figures)
 
 
 def _seeds_to_part(low: Interval, high: Interval) -> str:
@@ -120,7 +118,7 @@ def _seeds_to_part(low: Interval, high: Interval) -> str:
     scatter = sum(one.error * math.sqrt(one.count) for one in (low, high))
     for seeds in range(min(low.count, high.count) + 1, _MOST_SEEDS + 1):
         if student_t_95(seeds - 1) * scatter / math.sqrt(seeds) < apart:
-            return f"about {seeds} seeds of each would separate"
+            return f"about {seeds} seeds of each would separate them"
     return f"{_MOST_SEEDS:,} seeds would not separate them"
 
 
@@ -134,7 +132,7 @@ def _judge_not_above(test: NotAbove, result: StudyResult) -> Judgement:
     difference = contrast((1, own), (-1, other))
     if difference.count < LEAST_SEEDS:
         return Judgement("not shown", f"{figures}: {_FEW}")
-    words = f"{figures}: the difference is {difference}, and {allowed:,.1f} ({test.margin:.0%}) count as none"
+    words = f"{figures}: difference {difference}, allowed {allowed:,.1f} ({test.margin:.0%})"
     if difference.mean + difference.half <= allowed:
         return Judgement("holds", words)
     if difference.mean - difference.half > allowed:
@@ -156,7 +154,7 @@ def _judge_fewer_nodes(test: FewerNodes, result: StudyResult) -> Judgement:
     words = (
         f"{arm.arm.label} has {end.mean:,.1f} {result.unit} after {own:,.0f} nodes; {reached} of {len(needed)} runs of "
         f"{than.arm.label} reached that, and took or ended at {factors[0]:,.2g} to {factors[-1]:,.2g} times as many; "
-        f"stated: at least {test.factor:,.0f} times"
+        f"stated: at least {test.factor:,.0f}"
     )
     if min(end.count, len(needed)) < LEAST_SEEDS:
         return Judgement("not shown", f"{words}; {_FEW}")
@@ -177,8 +175,8 @@ def _judge_levels_off(test: LevelsOff, result: StudyResult) -> Judgement:
     last = contrast((1, middle), (-1, large))
     excess = contrast((1 + 1 / test.steps, middle), (-1, large), (-1 / test.steps, small))
     words = (
-        f"{first.words}; a step up to {labels[1]} gains {before} on average, the one to {labels[2]} {last}, which is "
-        f"{excess} more"
+        f"{first.words}; a step up to {labels[1]} gains {before} on average, the one to {labels[2]} {last}: "
+        f"difference {excess}"
     )
     outcome: Outcome = "not shown"
     if excess.count < LEAST_SEEDS:
@@ -200,7 +198,7 @@ def _judge_filled(test: Filled, result: StudyResult) -> Judgement:
         return Judgement("cannot be said", f"the memories of {arm.arm.label} were not full at the end")
     first, last = min(full), max(full)
     when = f"iteration {first:,}" if first == last else f"iterations {first:,} to {last:,}"
-    return Judgement("holds", f"the memories of {arm.arm.label} were full from {when} on")
+    return Judgement("holds", f"{arm.arm.label} full from {when} on")
 
 
 def _unsaid(test: Test, result: StudyResult, where: str) -> Judgement:

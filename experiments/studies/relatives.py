@@ -178,8 +178,7 @@ RELATIVES: dict[StudyName, Study] = {
             "family", "", "Relatives of Deep CFR",
             "The settings of `deepcfr train leduc --solver NAME`: the same networks, 200 iterations, fits of 100 steps. "
             "RCFR has fits of 50 steps on all hands. PPO, MMD and NFSP play batches of episodes, NFSP with forty times the "
-            "nodes of Deep CFR. Those that sample single histories touch 1.3 times as many nodes, ESCHER 2.6 times. "
-            "Trials on Leduc set PPO, MMD, NFSP and ESCHER's values.",
+            "nodes of Deep CFR. Those that sample single histories touch 1.3 times as many nodes, ESCHER 2.6 times.",
             {"quick": _family_plan()},
         ),
         Study(
@@ -191,8 +190,8 @@ RELATIVES: dict[StudyName, Study] = {
         Study(
             "family-fhp", "", "Relatives of Deep CFR on flop hold'em",
             "The settings of `deepcfr train fhp --solver NAME`, 17 minutes of one thread and then the last fit. For DREAM "
-            "the average network is measured, not SD-CFR's average. Nothing was tuned for this game, and the schedules of "
-            "PPO, MMD and NFSP end later than the time. The two best methods have three seeds.",
+            "the average network is measured, not SD-CFR's average. The schedules of PPO, MMD and NFSP end later than the "
+            "time. The two best methods have three seeds.",
             {"quick": _equal_time_plan("fhp", 17.0, {})}, growing=True,
         ),
         Study(
@@ -210,8 +209,7 @@ RELATIVES: dict[StudyName, Study] = {
         ),
         Study(
             "family-kuhn", "", "Relatives of Deep CFR on Kuhn poker",
-            "The settings of `deepcfr train kuhn --solver NAME`, one minute of one thread and then the last fit. Only NFSP "
-            "was tuned for this game.",
+            "The settings of `deepcfr train kuhn --solver NAME`, one minute of one thread and then the last fit.",
             {"quick": _equal_time_plan("kuhn", 1.0, {"ppo": 400, "mmd": 400, "nfsp": 1_200})},
         ),
     )

@@ -131,5 +131,5 @@ def _arm(arm: RegretArm, most: float) -> dict[str, Any]:
         "ratio": f"{last.bound / last.regret.mean:,.0f}",
         "held": f"; the bound is broken at {over} points" if over
         else f"; the bound holds at the {len(tested)} points where it is below Δ" if tested
-        else "; the bound is above Δ, so nothing could break it",
+        else "; the bound is above Δ",
     }  # fmt: skip
