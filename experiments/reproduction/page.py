@@ -50,8 +50,8 @@ again on a small flop hold'em, `fhp-mini`. Other pages have its [setting on flop
   allowed range.
 * Nodes touched are histories visited by traversals or episodes; full-width solvers count differently
   ([fhp.md](fhp.md#how-costs-are-counted)).
-* `experiments/studies` has the settings of every arm, `experiments/results/records` the runs of most studies with
-  commit, hardware and metrics; of figures 3 and 4 the means are left.
+* `experiments/studies` has the settings of every arm, `experiments/results/records` the runs with commit, hardware and
+  metrics.
 """
 _FHP_OPENING = """# The paper's setting on flop hold'em itself
 
