@@ -150,7 +150,7 @@ def _row(statement: dict[str, Any], judged: dict[str, Judged]) -> tuple[list[str
 
 
 def compared(
-    less: list[str],
+    less: list[str | float],
     than: list[str | float],
     times: float = 1.0,
     margin: float = 0.0,

@@ -476,7 +476,11 @@ def _lin_plan() -> Plan:
         Statement("Exploration decay lowers NashConv early.", "section 6.2", both("decay", early)),
         Statement("Rewards of shape y2 lower NashConv.", "section 6.3", both("y2"), other),
         Statement("Decay, y2 and initial strategies together lower NashConv.", "section 6", both("together"), other),
-        Statement("Initial strategies lower NashConv early.", "section 7", both("win-rates", early)),
+        Statement(
+            "Initial strategies lower NashConv early and at the end.",
+            "section 7",
+            both("win-rates", early) + both("win-rates"),
+        ),
         Statement("Buckets lower NashConv early.", "section 5", both("texture", early)),
     )
     return Plan({}, tuple(arms), "lossless", statements)
@@ -497,7 +501,7 @@ FIGURES: dict[StudyName, Study] = {
         _study(
             "fig3-left", "3, left", "Traversals per iteration",
             "The number K of external-sampling traversals in an iteration, and Linear CFR without sampling and networks. "
-            "Only the published curve of K = 10,000 is labelled; we chose the other K.",
+            "Only the published curve of K = 10,000 is labelled; we chose the other K so that they differ.",
             _figure_3_left,
         ),
         _study(

@@ -1,5 +1,7 @@
 """The betting tree: the published sizes of the games, computed from the tree, and chips and payoffs of lines by hand."""
 
+from math import comb, prod
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,24 @@ def test_limit_holdem_has_the_published_tree() -> None:
     assert node_actions_per_round(tree) == [21, 182, 1638, 14742]
     assert int(tree.legal.sum()) == 16_583
     assert [lines_into_round(tree, round_) for round_ in (1, 2, 3)] == [7, 63, 567]
+
+
+@pytest.mark.parametrize(("name", "nodes", "infosets"), [("fhp", 12, 9), ("hulh", 17, 14)])
+def test_holdem_has_the_published_size(name: str, nodes: int, infosets: int) -> None:
+    """Section 5 of the paper has powers of ten; here only the last round counts, which has nearly all."""
+    dealt = [cards for cards in PRESETS[name].board_cards if cards]
+
+    def boards(left: int) -> int:
+        return prod(comb(left - sum(dealt[:place]), cards) for place, cards in enumerate(dealt))
+
+    last, hands = decisions_per_round(TREES[name])[-1], comb(52, 2)
+    assert 10**nodes < last * hands * comb(50, 2) * boards(48) < 10 ** (nodes + 1)
+    assert 10**infosets < last * hands * boards(50) < 10 ** (infosets + 1)
+
+
+def test_the_first_round_of_pot_bets_is_small() -> None:
+    found = {name: 169 * decisions_per_round(TREES[name])[0] for name in ("fhp-pot", "hunl-pot")}
+    assert found == {"fhp-pot": 338, "hunl-pot": 2_028}
 
 
 @pytest.mark.parametrize("name", list(PRESETS))
