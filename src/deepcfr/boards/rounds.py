@@ -49,7 +49,7 @@ class RoundTree:
 
     @cached_property
     def arrays(self) -> RoundArrays:
-        """What kernels read."""
+        """The arrays that kernels read."""
         return RoundArrays(self.actor, self.first_edge, self.edge_child, self.edge_row, self.row, self.roots)
 
     @property
