@@ -74,7 +74,7 @@ def read_own_hands(text: str) -> tuple[list[OwnHand], dict[str, str]]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of pokerkit: fields that its own parser adds, unusual folds
                 hands[number] = _own_hand(_of_site(part) if isinstance(part, str) else _of_fields(part), number)
-        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):  # of pokerkit, which checks no types
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):  # of pokerkit
             refused[number] = "It is no hand of hold'em that pokerkit can read."
         except ConfigError as error:
             refused[number] = str(error)
