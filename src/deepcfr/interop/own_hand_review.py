@@ -166,7 +166,7 @@ class OwnHandReview:
             for action in actions:
                 if line not in by_line:
                     raise ConfigError(
-                        f"'{line}' is over in the solved betting: leave threshold and force out of the sizes."
+                        f"'{line}' is over in the solved betting: leave threshold, force and merge out of the sizes."
                     )
                 decision = by_line[line]
                 place = _place(decision, action, put, stacks)
@@ -176,7 +176,7 @@ class OwnHandReview:
                     chosen, worth = (FOLD, 0.0) if place is None else (decision.actions[place], values[place])
                     yield ReviewedDecision(
                         hand.number, name, shown, cards, hand.positions[hero], line, decision.pot,
-                        chosen, decision.actions[best], round(float(values[best] - worth), 4),
+                        chosen, decision.actions[best], round(max(float(values[best] - worth), 0.0), 4),
                         _by_action(decision, values), _by_action(decision, decision.strategy[column]), file,
                     )  # fmt: skip
                 if place is None:

@@ -122,7 +122,7 @@ def _read(path: Path) -> Mapping[str, Any] | list[dict[str, Any]]:
             return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"'{path}' is not TOML: {error}.") from error
-    lines = text.splitlines()
+    lines = text.splitlines(keepends=True)  # a range in quotes may have several lines
     # spreadsheets write semicolons where commas are decimal
     between = max(",;\t", key=lines[0].count) if lines else ","
     rows = csv.DictReader(lines, restkey="more", restval="", delimiter=between)
