@@ -143,6 +143,8 @@ def test_a_card_after_which_no_two_hands_are_left_has_no_values() -> None:
     parts = {"dealer": "AhAd", "big_blind": "KhKd"}
     whole = SpotSolver(Spot.parse("2c 2d 7h 9s", "turn 50, river 50", pot=10, stacks=10, **parts), 1e9).solve(1, 20)
     cards = json.loads(json.dumps(whole.runouts("check, check / *").facts(), allow_nan=False))["cards"]
+    with pytest.raises(ConfigError, match="but is 5"):
+        whole.at(5)  # type: ignore[arg-type]
     assert cards["Ah"]["values"] is cards["Kd"]["equities"] is None
     assert cards["Ks"]["equities"] == {"dealer": 0.0, "big blind": 1.0} != cards["2h"]["equities"]
 
