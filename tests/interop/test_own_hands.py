@@ -215,7 +215,9 @@ def test_texts_of_pokerstars_are_read_as_sites_send_them() -> None:
     split = history(3, later=chat).replace("Hold'em No", "Split Hold'em No")
     heads = "***********  # {} **************\n"
     parts = history(1, later=twice + 2 * ("*** SHOW DOWN ***\n" + shown)), history(2, later=chat), split
-    hands, left = read_own_hands("".join(heads.format(place) + part for place, part in enumerate(parts, 1)))
+    text = "".join(heads.format(place) + part for place, part in enumerate(parts, 1)).replace("erin", "calls: 2 much")
+    hands, left = read_own_hands(text)
+    assert {hand.names for hand in hands} == {("hero", "calls: 2 much")}
     assert [hand.number for hand in hands] == ["1", "2"]
     shove = OwnAction(1, "cbr", 5.0)
     assert [hand.streets for hand in hands] == [((shove, OwnAction(0, kind, 0.0)),) for kind in ("cc", "f")]

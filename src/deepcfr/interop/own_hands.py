@@ -109,8 +109,16 @@ def _of_site(text: str) -> HandHistory:
     posted = sorted(re.findall(r"^.+: posts (.+?) \D?[\d.]+(?: and is all-in)?$", text, re.MULTILINE))
     if posted != ["big blind", "small blind"]:
         raise ConfigError("Only hands with one small and one big blind, and without antes, are read.")
+    seats = re.findall(r"^Seat (\d+): (.+) \(\D?[\d.]+ in chips", text, re.MULTILINE)
+    names = {name: f"p{seat}" for seat, name in seats}  # pokerkit takes some names, such as callsalot, for actions
+    known = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    plain = re.sub(
+        rf"^(Seat \d+: |Dealt to |)({known})(?=[: ])", lambda m: m[1] + names[m[2]], text, flags=re.MULTILINE
+    )
     with redirect_stderr(io.StringIO()):
-        (found,) = PokerStarsParser()(text + "\n\n\n", error_status=True)
+        (found,) = PokerStarsParser()(plain + "\n\n\n", error_status=True)
+    own = {plain: name for name, plain in names.items()}
+    found.players = [own[plain] for plain in found.players or ()]
     return found
 
 
