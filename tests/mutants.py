@@ -32,6 +32,11 @@ MUTANTS = (
            "_condition(ranges[action.player], solution, decision, place)", "pass", "interop/test_own_hands.py"),
     Mutant("stacks of a street as of the one before", "interop/own_hand_review.py",
            "pot, stacks = pot + 2 * min(put), stacks - min(put)", "pot += 2 * min(put)", "interop/test_own_hands.py"),
+    Mutant("the user's own fields of PHH reach pokerkit", "interop/own_hands.py",
+           'for name, value in fields.items() if not name.startswith("_")})', "for name, value in fields.items()})",
+           "interop/test_own_hands.py"),
+    Mutant("boards that are run twice are read on", "interop/own_hands.py",
+           'text = text.partition("\\n*** FIRST ")[0]', "text = text", "interop/test_own_hands.py"),
     # Drill
     Mutant("the drill's other player acts by the range's frequencies", "web/drill.py",
            "shares = np.array(decision.hands[hands[decision.player]])",

@@ -151,6 +151,15 @@ def test_a_hand_that_the_range_lacks_is_reviewed_too(tmp_path: Path) -> None:
     assert (row.cards, row.best, row.lost) == ("AhAd", "fold", 0.0)
 
 
+def test_a_fold_where_a_check_is_free_loses_all_that_the_hand_is_worth(tmp_path: Path) -> None:
+    (hand,), _ = read_own_hands(history(later=FLOP + "erin: checks\nhero: folds\n"))
+    assert hand.streets == ((OwnAction(1, "cc", 0.0), OwnAction(0, "f", 0.0)),)
+    river = from_turn(hand, "Ks 7h 2c 4s 3s", (), hand.streets[0])
+    (row,) = reviewer(tmp_path, RANGES.replace("KdKc", "QdQc")).review(river, "hero", lambda _: None)
+    assert (row.action, row.values["check"]) == ("fold", 5.5)  # against queens it has the whole pot
+    assert row.lost == max(row.values.values()) >= 5.5
+
+
 def test_what_was_solved_is_not_solved_again_unless_something_changed(tmp_path: Path) -> None:
     (hand,), _ = read_own_hands(history(later=SHOVED.format(answer="folds")))
     river = from_turn(hand, "Ks 7h 2c 4s 3s", (), (OwnAction(1, "cbr", 5.0), OwnAction(0, "f", 0.0)))
@@ -193,6 +202,53 @@ def test_what_pokerkit_would_leave_out_is_refused() -> None:
         find_hero([], left)
     with pytest.raises(ConfigError, match="neither a text of PokerStars, nor PHH, nor a log"):
         read_own_hands("Poker Hand #1: GGPoker")
+
+
+def test_texts_of_pokerstars_are_read_as_sites_send_them() -> None:
+    """Headings of a mail, no line between hands, chat that looks like an action, and a board that is run twice."""
+    twice = SHOVED.format(answer="calls $5") + "".join(
+        f"*** {run} TURN *** [Ks 7h 2c] [{turn}]\n*** {run} RIVER *** [Ks 7h 2c {turn}] [{river}]\n"
+        for run, turn, river in (("FIRST", "4s", "3s"), ("SECOND", "4h", "3h"))
+    )
+    shown = "erin: shows [Kd Kc] (three of a kind, Kings)\nhero: shows [Ah Ad] (a pair of Aces)\n"
+    chat = FLOP + 'erin said, "hero: folds"\n' + SHOVED.format(answer="folds").removeprefix(FLOP)
+    split = history(3, later=chat).replace("Hold'em No", "Split Hold'em No")
+    heads = "***********  # {} **************\n"
+    parts = history(1, later=twice + 2 * ("*** SHOW DOWN ***\n" + shown)), history(2, later=chat), split
+    text = "".join(heads.format(place) + part for place, part in enumerate(parts, 1)).replace("erin", "calls: 2 much")
+    hands, left = read_own_hands(text)
+    assert {hand.names for hand in hands} == {("hero", "calls: 2 much")}
+    assert [hand.number for hand in hands] == ["1", "2"]
+    shove = OwnAction(1, "cbr", 5.0)
+    assert [hand.streets for hand in hands] == [((shove, OwnAction(0, kind, 0.0)),) for kind in ("cc", "f")]
+    assert left == {"3": "'Split Hold'em' is not the hold'em of spots."}
+
+
+PHH = """\
+variant = "NT"
+antes = [0, 0]
+blinds_or_straddles = [1, 2]
+min_bet = 2
+starting_stacks = [200, 200]
+actions = ["d dh p1 ????", "d dh p2 AhAd # me", "p2 cbr 6", "p1 cc", "d db KsQh2c", "p1 cc", "p2 f"]
+_game = "hunl-200"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("2c", "Ad", "The card Ad is dealt twice."),
+        ("200, 200", "nan, nan", "It is no hand of hold'em that pokerkit can read."),
+        ('"p2 f"', "[1]", "It is no hand of hold'em that pokerkit can read."),
+        ("_game", 'players = ["a"]\n_game', "It is no hand of hold'em that pokerkit can read."),
+        ("_game", "_board_cards = [0, 3]\n_game", "Board cards by round are [0, 3], which is not hold'em."),
+    ],
+)
+def test_fields_of_phh_that_are_none_leave_the_hand_out(old: str, new: str, why: str) -> None:
+    (hand,), _ = read_own_hands(PHH)  # with a field of the user's own
+    assert (hand.names, hand.holes, hand.pot) == (("p2", "p1"), ("AhAd", ""), 6.0)
+    assert read_own_hands(PHH.replace(old, new)) == ([], {"1": why})
 
 
 @pytest.mark.parametrize(

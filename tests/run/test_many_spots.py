@@ -239,6 +239,15 @@ def test_mistakes_are_sentences(change: dict[str, Any], told: str) -> None:
         solve_spots({name: value for name, value in given.items() if value is not None})
 
 
+def test_a_range_in_a_cell_of_csv_may_have_several_lines(tmp_path: Path) -> None:
+    file = tmp_path / "spots.csv"
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        solve_spots(str(file))
+    file.write_text('board,pot,stacks,dealer,big_blind\nQs 7h 2c 9d 4s,10,40,"AA\nKQs",JJ\n')
+    (job,) = read_jobs(file)
+    assert job.values["dealer"].split() == ["AA", "KQs"]
+
+
 def test_the_command_says_what_it_lacks(tmp_path: Path) -> None:
     file = tmp_path / "spots.csv"
     for text, told in {

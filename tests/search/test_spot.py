@@ -145,6 +145,7 @@ def test_a_spot_is_the_same_in_any_unit(pot: float) -> None:
         ("river 1", {}, ("check", "bet 0.1"), []),
         ("river 1", {"min_bet": 1}, ("check", "bet 1"), ["Where bet 1 would be less than"]),
         ("river 1", {"min_bet": 30}, ("check", "all-in"), ["Where bet 1 would be less than"]),
+        ("river 1", {"min_bet": 1e308}, ("check", "all-in"), ["Where bet 1 would be less than"]),
         ("river 33.333333333 33.333333334", {}, ("check", "bet 3.33333"), []),
         ("river 50", {"pot": 2_469_135}, ("check", "bet 1234568"), []),
         ("river 50", {"pot": 2.04, "stacks": 1e8}, ("check", "bet 1"), ["The pot of 2.04 is solved as 2."]),

@@ -139,6 +139,16 @@ def test_cards_that_are_alike_play_alike_and_a_report_has_all(solutions: dict[st
     assert facts["cards"]["Kc"]["equities"]["dealer"] == pytest.approx(cards["Kc"].equities[0])
 
 
+def test_a_card_after_which_no_two_hands_are_left_has_no_values() -> None:
+    parts = {"dealer": "AhAd", "big_blind": "KhKd"}
+    whole = SpotSolver(Spot.parse("2c 2d 7h 9s", "turn 50, river 50", pot=10, stacks=10, **parts), 1e9).solve(1, 20)
+    cards = json.loads(json.dumps(whole.runouts("check, check / *").facts(), allow_nan=False))["cards"]
+    with pytest.raises(ConfigError, match="but is 5"):
+        whole.at(5)  # type: ignore[arg-type]
+    assert cards["Ah"]["values"] is cards["Kd"]["equities"] is None
+    assert cards["Ks"]["equities"] == {"dealer": 0.0, "big blind": 1.0} != cards["2h"]["equities"]
+
+
 @pytest.mark.parametrize("name", SPOTS)
 def test_a_file_opens_as_the_same_solution(solutions: dict[str, Solution], name: str, tmp_path: Path) -> None:
     whole, path = solutions[name], tmp_path / "spot.npz"

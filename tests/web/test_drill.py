@@ -109,3 +109,13 @@ def test_the_api_says_the_same(client: TestClient, facts: SpotFacts) -> None:
     assert client.get("/api/spots/polar/drill", params=asked | {"deal": -1}).status_code == 422
     assert client.get("/api/spots/nobody/drill").status_code == 404
     assert client.get("/api/spots/polar/drill", params={"line": "zzz"}).status_code == 404
+
+
+def test_a_file_of_an_earlier_version_has_a_drill_without_what_it_lacks(client: TestClient, facts: SpotFacts) -> None:
+    old = facts.model_dump()
+    old["decisions"] = [{k: v for k, v in each.items() if k not in ("pot", "values")} for each in old["decisions"]]
+    assert client.put("/api/spots/old", json=old).status_code == 201
+    asked = {"seat": "big blind"}
+    assert client.get("/spots/old/drill", params=asked).status_code == 200
+    answer = client.get("/api/spots/old/drill", params=asked | {"action": "check"})
+    assert (answer.status_code, answer.json()["error"]) == (409, "This spot has no values of actions: solve it again.")

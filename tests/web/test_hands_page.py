@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from deepcfr.web import hands
 from deepcfr.web.app import MOST_BODY, build_app
 from deepcfr.web.site import open_site
-from interop.test_own_hands import RANGES, SHOVED, history
+from interop.test_own_hands import FLOP, RANGES, SHOVED, history
 
 CALLED = history(later=SHOVED.format(answer="calls $5"))
 TEXT = "\n\n\n".join([CALLED, history(2).replace("erin: calls $1.50", "erin: folds")])
@@ -59,6 +59,14 @@ def test_hands_are_reviewed_and_lead_to_their_spots(somebody: TestClient, tmp_pa
     assert [spot["name"] for spot in somebody.get("/api/spots").json()] == ["1-flop"]
     assert somebody.post("/hands/spot", data={"spot": "../1", "line": ""}).status_code == 404
     assert (tmp_path / "hands" / "1.json").exists()
+
+
+def test_a_fold_where_a_check_is_free_is_shown_as_one_that_the_solution_never_does(somebody: TestClient) -> None:
+    text = history(later=FLOP + "erin: checks\nhero: folds\n")
+    somebody.post("/hands", data={"text": text, "hero": "", "ranges": RANGES})
+    (row,) = wait(somebody)["decisions"]
+    assert (row["line"], row["action"]) == ("check", "fold")
+    assert "<td>fold</td><td>" + row["best"] + '</td><td class="number">0 %</td>' in somebody.get("/hands").text
 
 
 def test_hands_that_cannot_be_reviewed_are_refused_and_nothing_is_lost(somebody: TestClient) -> None:

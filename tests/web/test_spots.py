@@ -383,6 +383,7 @@ def test_spots_wait_for_their_turn_and_can_be_stopped(somebody: TestClient) -> N
     paused = [somebody.get("/api/spots/long/state").json() for _ in range(3) if not time.sleep(0.2)]
     assert paused[1]["paused"]
     assert paused[1] == paused[2]  # the first may still end an iteration
+    assert "stop it first" in somebody.delete("/api/spots/long").json()["error"]
     assert not somebody.put("/api/spots/long/paused", json=False).json()["paused"]
     while somebody.get("/api/spots/long/state").json()["iterations"] == paused[2]["iterations"]:
         time.sleep(0.02)

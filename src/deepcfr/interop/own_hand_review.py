@@ -28,6 +28,7 @@ from deepcfr.search.spot_solver import SpotSolver, check_limits, memory_for_spot
 
 PRESET = "ranges.toml"  # the ranges that ship
 SPOTS = "spots"  # the folder of solved spots inside of that of a review
+FOLD = "fold"  # of the actions of a solution
 _KNOWN = 0.01  # weight of the hand that was really held, where a range has less, as a share of the largest weight
 OnSpot = Callable[[str], None]
 """Called with the hand and the street before a spot is solved."""
@@ -165,18 +166,21 @@ class OwnHandReview:
             for action in actions:
                 if line not in by_line:
                     raise ConfigError(
-                        f"'{line}' is over in the solved betting: leave threshold and force out of the sizes."
+                        f"'{line}' is over in the solved betting: leave threshold, force and merge out of the sizes."
                     )
                 decision = by_line[line]
                 place = _place(decision, action, put, stacks)
                 if action.player == hero:
                     values = decision.values[column]
                     best = int(values.argmax())
+                    chosen, worth = (FOLD, 0.0) if place is None else (decision.actions[place], values[place])
                     yield ReviewedDecision(
                         hand.number, name, shown, cards, hand.positions[hero], line, decision.pot,
-                        decision.actions[place], decision.actions[best], round(float(values[best] - values[place]), 4),
+                        chosen, decision.actions[best], round(max(float(values[best] - worth), 0.0), 4),
                         _by_action(decision, values), _by_action(decision, decision.strategy[column]), file,
                     )  # fmt: skip
+                if place is None:
+                    return
                 _condition(ranges[action.player], solution, decision, place)
                 put[action.player] = _put(action, put, stacks)
                 line = f"{line}, {decision.actions[place]}".removeprefix(", ")
@@ -204,16 +208,19 @@ def _put(action: OwnAction, put: Sequence[float], stacks: float) -> float:
     return min(action.to if action.kind == RAISES else max(put) if action.kind == CALLS else put[action.player], stacks)
 
 
-def _place(decision: SolvedDecision, action: OwnAction, put: Sequence[float], stacks: float) -> int:
-    """The place of a real action among those of a solved decision: of bets the one whose amount is nearest."""
+def _place(decision: SolvedDecision, action: OwnAction, put: Sequence[float], stacks: float) -> int | None:
+    """The place of a real action among those of a solved decision: of bets the one whose amount is nearest.
+
+    None for a fold where a check is free.
+    """
     if action.kind == FOLDS:
-        return decision.actions.index("fold")
+        return decision.actions.index(FOLD) if FOLD in decision.actions else None
     if action.kind == CALLS:
         return next(i for i, name in enumerate(decision.actions) if name in ("check", "call"))
     amounts = {
         i: stacks if name == "all-in" else float(name.split()[-1])
         for i, name in enumerate(decision.actions)
-        if name not in ("fold", "check", "call")
+        if name not in (FOLD, "check", "call")
     }
     if not amounts:  # the other one is all-in with less
         return next(i for i, name in enumerate(decision.actions) if name in ("check", "call"))

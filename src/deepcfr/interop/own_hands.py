@@ -14,7 +14,7 @@ from typing import Any
 from pokerkit import ACPCProtocolParser, HandHistory, NoLimitTexasHoldem, PokerStarsParser
 
 from deepcfr.core.errors import ConfigError
-from deepcfr.interop.hand_history import fields_of
+from deepcfr.interop.hand_history import BOARD_CARDS, TEXAS, fields_of
 
 _UTG, _LATE = ("UTG", "UTG+1", "UTG+2", "UTG+3"), ("LJ", "HJ", "CO")  # before the button, the last at small tables
 POSITIONS = (*_UTG, *_LATE, "BTN", "SB", "BB")
@@ -22,6 +22,7 @@ ROLES = (("check", "limp"), ("call", "raise"), ("call 3-bet", "3-bet"), ("call 4
 """What two players did before the flop, by the number of raises; the second of each pair raised last, or limped."""
 _ACPC = ACPCProtocolParser(NoLimitTexasHoldem((), True, 0, (50, 100), 100), 20_000)  # its heads-up no-limit game
 _LIMIT = "It is limit hold'em: spots have the bets of no-limit."
+_OTHER = re.compile(r"(?:6\+|Split|Showtime|Swap|Unfold|Tempest|Deep Water) Hold'em| Cap ")  # games of PokerStars
 FOLDS, CALLS, RAISES = "f", "cc", "cbr"
 
 
@@ -70,8 +71,10 @@ def read_own_hands(text: str) -> tuple[list[OwnHand], dict[str, str]]:
             refused[f"{number} again"] = "It is there twice."
             continue
         try:
-            hands[number] = _own_hand(_of_site(part) if isinstance(part, str) else HandHistory(**part), number)
-        except (ValueError, KeyError, TypeError):  # of pokerkit, with the whole hand in its text
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of pokerkit: fields that its own parser adds, unusual folds
+                hands[number] = _own_hand(_of_site(part) if isinstance(part, str) else _of_fields(part), number)
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):  # of pokerkit
             refused[number] = "It is no hand of hold'em that pokerkit can read."
         except ConfigError as error:
             refused[number] = str(error)
@@ -82,8 +85,8 @@ def _parts(text: str) -> Sequence[str | dict[str, Any]]:
     """The texts of hands of PokerStars or the ACPC, or the fields of those of PHH. Raises ConfigError for anything else."""
     if log := re.findall(r"^STATE:.*", text, re.MULTILINE):
         return log
-    if text.startswith("PokerStars"):
-        return re.split(r"\n{2,}(?=PokerStars .*#\d)", text)
+    if (hands := re.split(r"^(?=PokerStars .*#\d+:)", text, flags=re.MULTILINE))[1:]:
+        return hands[1:]  # a text that was sent by mail has a heading before each
     try:
         return fields_of(text)
     except ConfigError as error:
@@ -99,13 +102,31 @@ def _of_site(text: str) -> HandHistory:
             raise ConfigError(_LIMIT)
         (found,) = _ACPC(text, error_status=True)
         return found
+    if other := _OTHER.search(text.partition("\n")[0]):
+        raise ConfigError(f"'{other[0].strip()}' is not the hold'em of spots.")
+    text = re.sub(r'^.* said, ".*\n', "", text, flags=re.MULTILINE)
+    text = text.partition("\n*** FIRST ")[0]  # nothing is decided after a board is run twice
     posted = sorted(re.findall(r"^.+: posts (.+?) \D?[\d.]+(?: and is all-in)?$", text, re.MULTILINE))
     if posted != ["big blind", "small blind"]:
         raise ConfigError("Only hands with one small and one big blind, and without antes, are read.")
-    with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
-        warnings.simplefilter("ignore")  # of fields that pokerkit's own parser adds
-        (found,) = PokerStarsParser()(text + "\n\n\n", error_status=True)
+    seats = re.findall(r"^Seat (\d+): (.+) \(\D?[\d.]+ in chips", text, re.MULTILINE)
+    names = {name: f"p{seat}" for seat, name in seats}  # pokerkit takes some names, such as callsalot, for actions
+    known = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    plain = re.sub(
+        rf"^(Seat \d+: |Dealt to |)({known})(?=[: ])", lambda m: m[1] + names[m[2]], text, flags=re.MULTILINE
+    )
+    with redirect_stderr(io.StringIO()):
+        (found,) = PokerStarsParser()(plain + "\n\n\n", error_status=True)
+    own = {plain: name for name, plain in names.items()}
+    found.players = [own[plain] for plain in found.players or ()]
     return found
+
+
+def _of_fields(fields: dict[str, Any]) -> HandHistory:
+    """A hand of PHH, without the user's own fields. Raises as `_of_site` does."""
+    if fields.get(BOARD_CARDS, [*TEXAS]) != [*TEXAS]:
+        raise ConfigError(f"Board cards by round are {fields[BOARD_CARDS]}, which is not hold'em.")
+    return HandHistory(**{name: value for name, value in fields.items() if not name.startswith("_")})
 
 
 def _own_hand(history: HandHistory, number: str) -> OwnHand:
@@ -141,10 +162,14 @@ def _own_hand(history: HandHistory, number: str) -> OwnHand:
     if not seen:
         raise ConfigError("The hand ends before the flop.")
     last, first = seen[1], seen[0]  # seats are in the order in which they act after the flop
-    holes = {int(a.split()[2][1:]) - 1: a.split()[3] for a in history.actions if a.startswith("d dh")}
+    dealt = [a.split() for a in history.actions if a.startswith(("d dh", "d db"))]
+    holes = {int(words[2][1:]) - 1: words[3] for words in dealt if words[1] == "dh"}
     names = history.players or [f"p{player + 1}" for player in range(count)]
     level = min(len(raised), len(ROLES) - 1)
-    cards = "".join(a.split()[2] for a in history.actions if a.startswith("d db"))
+    cards = "".join(words[2] for words in dealt if words[1] == "db")
+    known = re.findall("[^?]{2}", "".join([*holes.values(), cards]))
+    if twice := [card for card, number in Counter(known).items() if number > 1]:
+        raise ConfigError(f"The card {twice[0]} is dealt twice.")
     return OwnHand(
         number=number,
         names=(str(names[last]), str(names[first])),

@@ -116,13 +116,15 @@ def _list(name: str, value: object, kind: type) -> Sequence[Any]:
 
 def _read(path: Path) -> Mapping[str, Any] | list[dict[str, Any]]:
     """The contents of a file of spots. Raises ConfigError for one that is neither TOML nor CSV."""
-    text = text_of(path)
     try:
+        text = text_of(path)
         if path.suffix.lower() != ".csv":
             return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"'{path}' is not TOML: {error}.") from error
-    lines = text.splitlines()
+    except OSError as error:
+        raise ConfigError(f"'{path}' cannot be read: {error.strerror}.") from error
+    lines = text.splitlines(keepends=True)  # a range in quotes may have several lines
     # spreadsheets write semicolons where commas are decimal
     between = max(",;\t", key=lines[0].count) if lines else ","
     rows = csv.DictReader(lines, restkey="more", restval="", delimiter=between)

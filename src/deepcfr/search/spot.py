@@ -165,7 +165,7 @@ class Spot:
             raise ConfigError(
                 f"A pot of {self.pot:g} with stacks of {self.stacks:g} cannot be solved: one of them is too small."
             )
-        least = min(max(round(self.min_bet * chips), 1), stack)
+        least = max(round(min(self.min_bet, stack / chips) * chips), 1)
         rules = replace(HOLDEM, name="the spot", unit_chips=chips, blinds=(1, least), stack=half + stack)
         object.__setattr__(self, "rules", replace(rules, max_raises=(self.sizes.cap + 1,) * rules.num_rounds))
 

@@ -68,6 +68,8 @@ def read_path(line: str) -> tuple[Path, str]:
 
     Raises ConfigError for a line that is not of actions and cards in turn.
     """
+    if not isinstance(line, str):
+        raise ConfigError(f"A line must be text such as 'check, bet 5', but is {line!r}.")
     parts = [part.strip() for part in line.split(BETWEEN.strip())]
     if len(parts) % 2 == 0:
         parts.append("")

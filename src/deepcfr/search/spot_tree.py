@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,7 +56,9 @@ class NextCard:
 
     card: str
     frequencies: dict[str, float]
-    values: tuple[float, float]  # what each player's range wins in the mean from there on
+    values: tuple[
+        float, float
+    ]  # what each player's range wins in the mean from there on; nan if no two hands get there
     equities: tuple[float, float]  # share of the pot if nobody bets again
 
 
@@ -72,8 +75,8 @@ class Runouts:
         cards = {
             each.card: {
                 "frequencies": each.frequencies,
-                "values": dict(zip(NAMES, each.values, strict=True)),
-                "equities": dict(zip(NAMES, each.equities, strict=True)),
+                "values": None if isnan(each.values[0]) else dict(zip(NAMES, each.values, strict=True)),
+                "equities": None if isnan(each.equities[0]) else dict(zip(NAMES, each.equities, strict=True)),
             }
             for each in self.cards
         }

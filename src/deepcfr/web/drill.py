@@ -85,6 +85,8 @@ def step_of(spot: SpotFacts, deal: int, seat: Seat, line: str, action: str) -> D
         return step
     if action not in step.actions:
         raise RequestError(404, f"There is no action '{shorten(action)}' after '{shorten(here.line)}'.")
+    if cards not in here.values:  # of a file of an earlier version
+        raise RequestError(409, "This spot has no values of actions: solve it again.")
     values = dict(zip(step.actions, here.values[cards], strict=True))
     best = max(values.values())
     played = dict(zip(step.actions, here.hands[cards], strict=True))

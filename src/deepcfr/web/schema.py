@@ -249,8 +249,8 @@ class NextCard(BaseModel):
     """A decision of a spot after one of all next cards."""
 
     frequencies: dict[str, float]
-    values: dict[Seat, float] = Field(description="what each range wins in the mean from there on")
-    equities: dict[Seat, float] = Field(description="share of the pot, 0 to 1, if nobody bets again")
+    values: dict[Seat, float] | None = Field(description="what each range wins from there on; null if none gets there")
+    equities: dict[Seat, float] | None = Field(description="share of the pot, 0 to 1, if nobody bets again")
 
 
 class SpotRunouts(BaseModel):

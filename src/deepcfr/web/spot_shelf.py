@@ -245,8 +245,10 @@ class SpotShelf:
         return new
 
     def delete(self, name: str) -> None:
-        """Delete a solved spot and its file, or a spot that could not be solved."""
+        """Delete a solved spot and its file, or a spot that could not be solved. Raises ConfigError for another one."""
         with self._lock:
+            if name in self._jobs and not self._jobs[name].problem:
+                raise ConfigError(f"'{name}' waits or is being solved: stop it first.")
             for files in (self._files, self._streets):
                 if path := files.get(name):
                     with writing(path):
@@ -254,8 +256,7 @@ class SpotShelf:
                     del files[name]
             self._open.pop(name, None)
             self._spots.pop(name, None)
-            if name in self._jobs and self._jobs[name].problem:
-                del self._jobs[name]
+            self._jobs.pop(name, None)
 
     def _keep(self, name: str, facts: SpotFacts) -> None:
         if self.folder:
