@@ -219,6 +219,7 @@ def test_flops_take_the_place_of_boards_and_are_listed(tmp_path: Path) -> None:
         ({"stack": 5}, "A file of spots has no 'stack': the names are"),
         ({"pot": None}, "Spots need pot."),
         ({"pot": "10"}, "The pot must be a number, but is '10'."),
+        ({"pot": 10**400}, "The pot must be a number, but is 1000"),
         ({"boards": "Qs 7h 2c"}, "'boards' must be a list of texts, but is 'Qs 7h 2c'."),
         ({"boards": []}, "There are no spots: give boards, or flops = 25."),
         ({"boards": None}, "Spots need one of board, boards and flops, but have none."),
@@ -251,6 +252,7 @@ def test_a_range_in_a_cell_of_csv_may_have_several_lines(tmp_path: Path) -> None
 def test_the_command_says_what_it_lacks(tmp_path: Path) -> None:
     file = tmp_path / "spots.csv"
     for text, told in {
+        "board,pot, pot\nQs 7h 2c,1,2\n": "The first line of .* has 'pot' twice",
         "board,pot\nQs 7h 2c,1,2\n": "has more cells than the first line",
         "board,pot\nQs 7h 2c,much\n": "Line 2 of .* 'much' is no number for pot",
     }.items():

@@ -128,6 +128,9 @@ def _read(path: Path) -> Mapping[str, Any] | list[dict[str, Any]]:
     # spreadsheets write semicolons where commas are decimal
     between = max(",;\t", key=lines[0].count) if lines else ","
     rows = csv.DictReader(lines, restkey="more", restval="", delimiter=between)
+    names = [name.strip() for name in rows.fieldnames or ()]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ConfigError(f"The first line of '{path}' has '{min(twice)}' twice.")
     found = []
     for number, row in enumerate(rows, 2):
         if row.pop("more", None):

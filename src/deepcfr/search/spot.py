@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import floor, inf, log10
 from numbers import Real
+from sys import float_info
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -137,8 +138,8 @@ class Spot:
             "cap": 0 if self.cap is None else self.cap,
         }
         for name, value in (amounts | {"smallest bet": self.min_bet}).items():
-            if not isinstance(value, Real):
-                raise ConfigError(f"The {name} must be a number, but is {value!r}.")
+            if not isinstance(value, Real) or (isinstance(value, int) and abs(value) > float_info.max):
+                raise ConfigError(f"The {name} must be a number, but is {value!r:.40}.")
         for name, value in (("pot", self.pot), ("stacks", self.stacks)):
             if not 0 < value <= _MOST_AMOUNT:
                 raise ConfigError(f"The {name} must be above 0 and at most {_MOST_AMOUNT:,}, but is {value:g}.")
