@@ -298,7 +298,8 @@ def _figure_4_left(budget: Budget) -> Plan:
     statements = (
         Statement("Linear weighting converges faster early.", source, (Below(BASE, "uniform-weighting", EARLY[budget]),)),
         Statement("Without linear weighting the final NashConv is similar.", source,
-                  (NotAbove("uniform-weighting", BASE),)),
+                  (NotAbove("uniform-weighting", BASE),),
+                  f"Here runs have {QUICK_LAST} iterations, in the paper 450." if budget == "quick" else ""),
         Statement("Networks from scratch end less exploitable than fine-tuned ones (in the paper with 4,000 SGD steps).",
                   source, (Below(BASE, "fine-tune"),), short),
         Statement("Playing the highest advantage where none is positive ends less exploitable than playing uniformly.",

@@ -26,9 +26,7 @@ Some words. Command: `python -m experiments reproduce fig2 --budget quick`.
 2. Second. (section 6) **Cannot be said**: no finished run.
 """
 # Studies whose statements stand on a page or on a summary only, because their runs were not kept.
-UNKEPT = {
-    "fig3-right", "fig4-left",
-}  # fmt: skip
+UNKEPT = {"fig3-right"}
 STATEMENTS = [statement for paper in papers() for statement in paper["statement"]]
 
 
