@@ -265,7 +265,7 @@ def _figure_3_middle(budget: Budget) -> Plan:
     return Plan({}, arms, BASE, (Statement(text, "section 6 and figure 3, middle", (Below(many, few),)),))
 
 
-_WIDTHS: dict[Budget, tuple[int, ...]] = {"quick": (8, 16, 32, 64), "paper": (8, 16, 32, 64, 128)}
+_WIDTHS: dict[Budget, tuple[int, ...]] = {"quick": (8, 32, 64), "paper": (8, 16, 32, 64, 128)}
 
 
 def _figure_3_right(budget: Budget) -> Plan:
