@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter, sleep
 from typing import Any
 
 import eval7
@@ -60,6 +61,17 @@ def test_a_polar_range_bets_and_is_called_as_worked_out_by_hand() -> None:
     kings = found.holes[:, 0] // 4 == 11
     np.testing.assert_allclose(found.hand_values[1, kings], 10 + size * 10 / (10 + size), atol=0.05)
     assert SpotSolver(found.spot, 1e9).solve(0, 100, lambda done, _: done >= 20).iterations == 20
+    begun, waited = perf_counter(), 0.0
+
+    def wait(done: int, _: float) -> bool:
+        nonlocal waited
+        asked = perf_counter()
+        sleep(0.05)
+        waited += perf_counter() - asked
+        return done >= 20
+
+    spent = SpotSolver(found.spot, 1e9).solve(0, 100, wait).seconds
+    assert spent <= perf_counter() - begun - waited  # what its caller takes does not count
 
 
 def test_decisions_have_the_pot_and_the_values_and_equities_of_the_ranges_that_get_there() -> None:

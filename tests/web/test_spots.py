@@ -601,6 +601,16 @@ def test_the_time_that_is_left_is_estimated_by_the_square_of_the_iterations(monk
         assert (job.state("a").seconds, job.state("a").seconds_left) == (5, pytest.approx(left))
 
 
+def test_a_pause_does_not_count_as_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(monotonic=lambda: clock.now, now=105.0)
+    monkeypatch.setattr("deepcfr.web.spot_shelf.time", clock)
+    shelf = SpotShelf()
+    shelf._jobs["a"] = job = SolveJob(Slow(), "small", 0.05, 100, began=100.0)  # type: ignore[arg-type]
+    for paused, clock.now in ((True, 105.0), (True, 150.0), (False, 205.0), (False, 206.0)):
+        shelf.pause("a", paused)
+        assert job.state("a").seconds == (6 if clock.now == 206.0 else 5)
+
+
 TURN = {
     "board": "Qs 7h 2c 9d", "pot": 10, "stacks": 40, "dealer": "QQ,T8s,K9s", "big_blind": "77,AQs,K9s",
     "sizes": "turn 50, river 75", "exploitability": 2, "name": "turn",
