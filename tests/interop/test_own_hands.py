@@ -5,14 +5,19 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pokerkit import Card, StandardHighHand
 
 from command_line import deepcfr, problem
+from deepcfr.api import load
 from deepcfr.core.errors import ConfigError
 from deepcfr.defaults import HANDS_SIZES
-from deepcfr.interop.own_hand_review import OwnHandReview, preset_ranges, read_ranges
+from deepcfr.interop.own_hand_review import OwnHandReview, agent_ranges, preset_ranges, read_ranges
 from deepcfr.interop.own_hands import OwnAction, OwnHand, find_hero, read_own_hands
+from deepcfr.search.spot import parse_board
+from deepcfr.search.spot_ranges import ranges_after
+from web_site import MODELS
 
 HAND = """\
 PokerStars Hand #{number}:  Hold'em No Limit ($0.50/$1.00 USD) - 2024/03/01 20:15:00 ET
@@ -297,12 +302,33 @@ def test_the_ranges_that_ship_have_every_role() -> None:
         read_ranges('[shove]\nany = "AA"\n')
 
 
+def test_an_agent_has_ranges_for_both_players_of_a_heads_up_hand() -> None:
+    policy = load(MODELS / "hulh").policy
+    ranges = read_ranges(agent_ranges(policy))
+    both = {"call", "raise", "call 3-bet", "3-bet", "call 4-bet", "4-bet"}
+    assert {role: set(part) for role, part in ranges.items()} == {
+        **{role: {"BTN", "BB"} for role in both}, "limp": {"BTN"}, "check": {"BB"},
+    }  # fmt: skip
+    board, seats = parse_board("2c 7d Jh"), (("BTN", 0), ("BB", 1))
+    for line, roles in (
+        ("cc", ("limp", "check")), ("rc", ("raise", "call")), ("crc", ("call", "raise")), ("rrc", ("call 3-bet", "3-bet")),
+        ("crrc", ("3-bet", "call 3-bet")), ("rrrc", ("4-bet", "call 4-bet")), ("crrrc", ("call 4-bet", "4-bet")),
+    ):  # fmt: skip
+        _, exact = ranges_after(policy, line, board)
+        for role, (position, player) in zip(roles, seats, strict=True):
+            there = exact[player] > 0
+            assert np.abs(ranges[role][position] - exact[player])[there].max() < 0.02, (line, role)
+
+
 def test_the_command_reviews_hands_and_writes_its_ranges(tmp_path: Path) -> None:
     night, ranges = tmp_path / "night.txt", tmp_path / "ranges.toml"
     night.write_text(history(later=SHOVED.format(answer="folds")))
     assert deepcfr("hands", "--write-ranges", ranges).status == 0
     assert ranges.read_text() == preset_ranges()
     assert "exists" in problem(deepcfr("hands", "--write-ranges", ranges))
+    assert deepcfr("hands", "--write-ranges", tmp_path / "hulh.toml", "--ranges", MODELS / "hulh").status == 0
+    assert set(read_ranges((tmp_path / "hulh.toml").read_text())["limp"]) == {"BTN"}
+    assert "nobody" in problem(deepcfr("hands", night, "--out", tmp_path / "out", "--ranges", "nobody"))
     ranges.write_text(RANGES)
     options = ("--out", tmp_path / "out", "--ranges", ranges, "--threads", 1, "--iterations", 3)
     found = json.loads(deepcfr("hands", night, *options, "--json").out)

@@ -1,5 +1,6 @@
 """The page of one's own hands: reviewed in the background, ranked, refused with a sentence, and led to their spots."""
 
+import json
 import re
 import threading
 import time
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from deepcfr.interop.own_hand_review import read_ranges
+from deepcfr.search.spot_ranges import parse_range
 from deepcfr.web import hands
 from deepcfr.web.app import MOST_BODY, build_app
 from deepcfr.web.site import open_site
@@ -80,7 +83,24 @@ def test_hands_that_cannot_be_reviewed_are_refused_and_nothing_is_lost(somebody:
         assert sentence in answer.text
         assert form["text"].splitlines()[0] in unescape(answer.text)
     assert somebody.put("/api/hands", content="nothing").status_code == 400
+    assert "There is no run named" in somebody.put("/api/hands?agent=nobody", content=TEXT).json()["error"]
     assert somebody.get("/api/hands").json()["hero"] == ""
+
+
+def test_ranges_come_from_an_agent_and_what_was_written_stays(somebody: TestClient, tmp_path: Path) -> None:
+    form = {"text": TEXT, "hero": "hero", "ranges": RANGES, "agent": "hulh"}
+    page = unescape(somebody.post("/hands/ranges", data=form).text)
+    assert all(name in page for name in ("these are those of hulh", TEXT.splitlines()[0], 'value="hero"'))
+    (ranges,) = re.findall(r'<textarea id="ranges".*?>(.*?)</textarea>', page, re.DOTALL)
+    assert set(read_ranges(ranges)["raise"]) == {"BTN", "BB"}
+    assert re.findall(r'name="agent" value="(.*?)"', page)[-1] == "hunl-200-deep"
+    assert "are those of" not in somebody.get("/hands").text
+    somebody.put("/api/hands?agent=hulh", content=CALLED)
+    assert not wait(somebody)["refused"]
+    asked = json.loads((tmp_path / "hands" / "1.json").read_text())["asked"]["ranges"]
+    assert [parse_range(text).tolist() for text in asked] == [
+        read_ranges(ranges)[role][position].tolist() for role, position in (("raise", "BTN"), ("call", "BB"))
+    ]
 
 
 def test_one_text_is_reviewed_at_a_time_and_stops(somebody: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -247,8 +247,10 @@ class OwnHands:
     file: Positional[Path | None] = None  # the hands
     hero: str | None = None  # the player to review (default: the one whose cards are known most often)
     out: Path | None = None  # folder for the spots and the decisions; hands that are there are not solved again
-    ranges: Path | None = None  # a file of ranges by position, in the form of --write-ranges (default: those that ship)
-    write_ranges: Path | None = None  # write the ranges that ship into this file, to edit them, and do nothing else
+    #: a file of ranges by position, in the form of --write-ranges (default: those that ship), or a player as for deepcfr
+    #: match, whose own ranges heads-up hands get
+    ranges: str | None = None
+    write_ranges: Path | None = None  # write the ranges into this file, to edit them, and do nothing else
     sizes: str = HANDS_SIZES  # as for deepcfr spot; the sizes that were really bet are added to those of their street
     exploitability: str = HANDS_EXPLOITABILITY  # stop each spot there, in percent of its pot
     iterations: int = HANDS_ITERATIONS  # and after so many iterations in any case

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from pathlib import Path
 
 from rich.console import Console
 
@@ -56,20 +57,24 @@ def hands_command(command: OwnHands) -> None:
     from dataclasses import asdict
 
     from deepcfr.core.files import write_atomically
-    from deepcfr.interop.own_hand_review import SPOTS, OwnHandReview, preset_ranges, read_ranges
+    from deepcfr.interop.own_hand_review import SPOTS, OwnHandReview, read_ranges
     from deepcfr.interop.own_hands import find_hero, read_own_hands, reasons
 
     if command.write_ranges:
         if command.write_ranges.exists():
             raise ConfigError(f"'{command.write_ranges}' exists: choose another file.")
-        write_atomically(command.write_ranges, preset_ranges().encode())
+        write_atomically(command.write_ranges, _ranges_text(command.ranges).encode())
         return
     if not command.file or not command.out:
         raise ConfigError("Give a file of hands, and with --out a folder for their spots.")
     hands, refused = read_own_hands(text_of(command.file))
-    ranges = read_ranges(text_of(command.ranges) if command.ranges else preset_ranges())
     review = OwnHandReview(
-        command.out, ranges, command.sizes, command.exploitability, command.iterations, command.threads
+        command.out,
+        read_ranges(_ranges_text(command.ranges)),
+        command.sizes,
+        command.exploitability,
+        command.iterations,
+        command.threads,
     )
     hero, console = find_hero(hands, refused, command.hero), open_console(command.json)
     rows, others = review.all(hands, hero, lambda text: console.print(f"solving {text}"))
@@ -86,6 +91,17 @@ def hands_command(command: OwnHands) -> None:
         f"{hero}: {lost:.2f} big blinds lost in {len(rows)} decisions (hands: {hands_seen}), by solutions to "
         f"{command.exploitability} of the pot. Look: deepcfr serve --spots {command.out / SPOTS}"
     )
+
+
+def _ranges_text(name: str | None) -> str:
+    """The ranges that ship, those of a file, or those of a player."""
+    from deepcfr.interop.own_hand_review import agent_ranges, preset_ranges
+    from deepcfr.run.players import load_players
+
+    if not name or Path(name).is_file():
+        return text_of(Path(name)) if name else preset_ranges()
+    (policy,) = load_players((name,), "own", warn)
+    return agent_ranges(policy)
 
 
 def serve_command(command: Serve) -> None:

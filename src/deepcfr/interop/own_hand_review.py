@@ -12,19 +12,25 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from deepcfr.core.errors import ConfigError, DeepCFRError
 from deepcfr.core.files import read_json, signed_json, write_atomically
 from deepcfr.core.types import Doubles
+from deepcfr.game.betting import CALL, RAISE
 from deepcfr.interop.own_hands import CALLS, FOLDS, POSITIONS, RAISES, ROLES, OwnAction, OwnHand
 from deepcfr.search.spot import Spot, parse_board
-from deepcfr.search.spot_ranges import hand_names, hand_rows, parse_range, range_text
+from deepcfr.search.spot_ranges import hand_names, hand_rows, kind_weights, parse_range, play_ranges, range_text
 from deepcfr.search.spot_sizes import BIG_BLIND, DEALER, STREETS, Size, Sizes
 from deepcfr.search.spot_solution import Solution, SolvedDecision
 from deepcfr.search.spot_solver import SpotSolver, check_limits, memory_for_spots
+
+if TYPE_CHECKING:
+    from deepcfr.policy.base import Policy
 
 PRESET = "ranges.toml"  # the ranges that ship
 SPOTS = "spots"  # the folder of solved spots inside of that of a review
@@ -62,6 +68,38 @@ class ReviewedDecision:
 def preset_ranges() -> str:
     """The ranges that ship, as the text of a file that can be edited."""
     return files("deepcfr.interop").joinpath(PRESET).read_text(encoding="utf-8")
+
+
+def agent_ranges(policy: Policy) -> str:
+    """The ranges of heads-up hands on the flop, if both play as `policy`, as the text of a file that can be edited.
+
+    Raises are to the lowest size of the policy's game. Weights are those of kinds of hands, in hundredths. Raises what
+    `search.spot_ranges.play_ranges` does.
+    """
+    from deepcfr.policy.query import poker_state
+
+    found: dict[str, dict[str, str]] = {}
+    for limps, raises in product((False, True), range(len(ROLES))):
+        state, aggressor, line = poker_state(policy), DEALER, list[str]()
+        for action in [CALL] * limps + [RAISE] * raises + [CALL] * (limps or raises > 0):
+            chosen = CALL if action == CALL else min((a for a in state.legal() if a >= RAISE), default=None)
+            if chosen is None:
+                break
+            aggressor = aggressor if action == CALL else state.actor
+            line.append(state.token(chosen))
+            state = state.after(chosen)
+        if state.over or state.round != 1:
+            continue
+        _, ranges = play_ranges(policy, " ".join(line), ())
+        for player, position in enumerate(("BTN", "BB")):
+            shares = {kind: round(weight, 2) for kind, weight in kind_weights(ranges[player]).items()}
+            text = ",".join(kind if w == 1 else f"{kind}:{w:g}" for kind, w in reversed(shares.items()) if w)
+            if text:
+                found.setdefault(ROLES[raises][player == aggressor], {})[position] = text
+    lines = (
+        [f"[{json.dumps(role)}]", *(f'{p} = "{text}"' for p, text in part.items())] for role, part in found.items()
+    )
+    return "\n\n".join(map("\n".join, lines)) + "\n"
 
 
 def read_ranges(text: str) -> dict[str, dict[str, Doubles]]:

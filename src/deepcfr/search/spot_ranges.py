@@ -236,6 +236,16 @@ def ranges_after(policy: Policy, line: str, board: Sequence[int]) -> tuple[Publi
     ConfigError if it is not legal or does not end where the last card of `board` is dealt; GameError if the policy does not
     play hold'em, or draws one of several policies for each deal.
     """
+    state, ranges = play_ranges(policy, line, board)
+    if state.over or state.betting[-1] or sum(state.rules.board_cards[: state.round + 1]) != len(board):
+        raise ConfigError(
+            f"The line {line!r} must end where the last of the {len(board)} cards on the board are dealt."
+        )
+    return state, ranges
+
+
+def play_ranges(policy: Policy, line: str, board: Sequence[int]) -> tuple[PublicState, tuple[Doubles, Doubles]]:
+    """The state and the ranges as of `ranges_after`, for lines that may end anywhere, such as before the flop."""
     from deepcfr.policy.query import poker_state, reach_after
 
     rules = poker_state(policy).rules
@@ -243,10 +253,6 @@ def ranges_after(policy: Policy, line: str, board: Sequence[int]) -> tuple[Publi
         raise GameError(f"Ranges of a spot come from hold'em, and '{rules.name}' is not it.")
     holes = free_holes(HOLDEM, board)
     state, reach = reach_after(policy, line, holes, board)
-    if state.over or state.betting[-1] or sum(rules.board_cards[: state.round + 1]) != len(board):
-        raise ConfigError(
-            f"The line {line!r} must end where the last of the {len(board)} cards on the board are dealt."
-        )
     weights = np.zeros((2, comb(_CARDS, 2)))
     share = reach / np.maximum(reach.max(1, keepdims=True), np.finfo(np.float64).tiny)
     weights[:, hand_rows(holes)] = np.where(share < _LEAST, 0, share)

@@ -13,7 +13,14 @@ from fastapi.responses import RedirectResponse
 
 from deepcfr.core.errors import ConfigError, DeepCFRError
 from deepcfr.defaults import HANDS_EXPLOITABILITY, HANDS_ITERATIONS, HANDS_SIZES
-from deepcfr.interop.own_hand_review import SPOTS, OwnHandReview, ReviewedDecision, preset_ranges, read_ranges
+from deepcfr.interop.own_hand_review import (
+    SPOTS,
+    OwnHandReview,
+    ReviewedDecision,
+    agent_ranges,
+    preset_ranges,
+    read_ranges,
+)
 from deepcfr.interop.own_hands import OwnHand, find_hero, read_own_hands, reasons
 from deepcfr.web.play import PROBLEMS, Form
 from deepcfr.web.play_view import card_face
@@ -24,6 +31,10 @@ from deepcfr.web.spot_view import address
 
 THREADS = 2  # of a spot
 Hero = Annotated[str, Query(max_length=100, description="the player to review; by default whose cards are known most")]
+
+RangesOf = Annotated[
+    str, Query(max_length=100, description="whose ranges before the flop count; empty: those that ship")
+]
 
 
 async def read_text(request: Request) -> str:
@@ -93,6 +104,9 @@ def router(site: Site) -> APIRouter:
     routes = APIRouter()
     reviews = HandReviews(site.spots.folder and site.spots.folder / "hands")
 
+    def ranges_of(agent: str) -> str:
+        return agent_ranges(site.run(agent).agent().policy) if agent else preset_ranges()
+
     def page(values: dict[str, str], mistake: str = "") -> Response:
         state = reviews.facts()
         rows = [
@@ -101,12 +115,12 @@ def router(site: Site) -> APIRouter:
         ]
         return render(
             "hands.html", 400 if mistake else 200, page="hands", state=state, rows=rows, values=values, mistake=mistake,
-            reasons=reasons(state.refused), total=sum(row.lost for row in reviews.rows),
+            agents=site.holdem_agents(), reasons=reasons(state.refused), total=sum(row.lost for row in reviews.rows),
         )  # fmt: skip
 
     @routes.get("/hands", include_in_schema=False)
     def hands() -> Response:
-        return page({"text": "", "hero": "", "ranges": preset_ranges()})
+        return page({"text": "", "hero": "", "ranges": preset_ranges(), "agent": ""})
 
     @routes.post("/hands", include_in_schema=False)
     def new(form: Form) -> Response:
@@ -114,8 +128,14 @@ def router(site: Site) -> APIRouter:
         try:
             reviews.start(**values)
         except DeepCFRError as error:
-            return page(values, " ".join(error.problems))
+            return page(values | {"agent": ""}, " ".join(error.problems))
         return RedirectResponse("/hands", 303)
+
+    @routes.post("/hands/ranges", include_in_schema=False)
+    def fill(form: Form) -> Response:
+        """Show the form again, with the ranges of an agent."""
+        values = {name: form.get(name, "") for name in ("text", "hero", "agent")}
+        return page(values | {"ranges": ranges_of(values["agent"])})
 
     @routes.post("/hands/stop", include_in_schema=False)
     def stop() -> Response:
@@ -140,9 +160,9 @@ def router(site: Site) -> APIRouter:
         return reviews.facts()
 
     @routes.put("/api/hands", status_code=202, responses=PROBLEMS, tags=["hands"])
-    def put(text: Text, hero: Hero = "") -> HandsState:
-        """Review the hands of the body: a text of PokerStars, PHH, or a log of the ACPC, with the ranges that ship."""
-        reviews.start(text, hero, preset_ranges())
+    def put(text: Text, hero: Hero = "", agent: RangesOf = "") -> HandsState:
+        """Review the hands of the body: a text of PokerStars, PHH, or a log of the ACPC."""
+        reviews.start(text, hero, ranges_of(agent))
         return reviews.facts()
 
     return routes

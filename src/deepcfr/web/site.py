@@ -23,6 +23,7 @@ from deepcfr.core.types import CardTuple, Doubles, Infosets, Say
 from deepcfr.game.bet_size_betting import can_be_listed
 from deepcfr.game.bet_sizes import BetSizeRules
 from deepcfr.game.poker import Poker, PokerGame, poker_game
+from deepcfr.game.rules import PokerRules
 from deepcfr.play.costs import Costs
 from deepcfr.policy.base import Policy
 from deepcfr.policy.network import RegretMatchingPolicy, WithFirstRound
@@ -31,6 +32,7 @@ from deepcfr.run.folder import RunFolder
 from deepcfr.run.listing import agent_facts
 from deepcfr.run.players import check_search, made_of, runs_of
 from deepcfr.run.record import shipped_agents
+from deepcfr.search.spot_ranges import is_holdem
 from deepcfr.search.spot_sizes import amount_text
 from deepcfr.solve.deep_cfr import DeepCFR
 from deepcfr.web.schema import AgentFacts
@@ -202,6 +204,12 @@ class Site:
         """The agents of a menu, each with the address of its page; with `browsable` those that can be browsed."""
         runs = (run for run in self.runs.values() if run.browsable or not browsable)
         return [{"name": run.name, "here": run.name == here, "address": address(run)} for run in runs]
+
+    def holdem_agents(self) -> list[str]:
+        """The names of runs whose ranges are those of hold'em."""
+        sources = ((run.name, run.folder.source) for run in self.runs.values())
+        decks = ((name, source.deck if isinstance(source, BetSizeRules) else source) for name, source in sources)
+        return [name for name, deck in decks if isinstance(deck, PokerRules) and is_holdem(deck)]
 
 
 def open_site(

@@ -13,17 +13,15 @@ from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from pydantic import ValidationError
 
 from deepcfr.core.errors import ConfigError, DeepCFRError, GameError
-from deepcfr.game.bet_sizes import BetSizeRules
-from deepcfr.game.rules import PokerRules
 from deepcfr.interop.own_hand_review import preset_ranges
-from deepcfr.search.spot_ranges import HOLDEM, is_holdem, kind_texts, kind_weights, parse_range
+from deepcfr.search.spot_ranges import HOLDEM, kind_texts, kind_weights, parse_range
 from deepcfr.search.spot_solution import ANY
 from deepcfr.search.spot_tree import line_of
 from deepcfr.web import schema
 from deepcfr.web.drill import add_drill
 from deepcfr.web.play import PROBLEMS, Form
 from deepcfr.web.ranges import grid_labels
-from deepcfr.web.site import NamedRun, RequestError, Site, render, shorten
+from deepcfr.web.site import RequestError, Site, render, shorten
 from deepcfr.web.spot_form import (
     EXAMPLE,
     EXPLOITABILITY,
@@ -92,7 +90,7 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
             spots=spots,
             jobs=jobs,
             folder=shelf.folder,
-            agents=[run.name for run in site.runs.values() if _plays_holdem(run)],
+            agents=site.holdem_agents(),
             like=like,
             locks=spots[like].locks if like in spots else [],
             values=dict.fromkeys([*schema.SpotWish.model_fields, "locks_of"], "") | values,
@@ -196,12 +194,6 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
     def delete(name: str) -> Response:
         shelf.delete(state_of(shelf, name).name)
         return RedirectResponse("/spots", 303)
-
-
-def _plays_holdem(run: NamedRun) -> bool:
-    source = run.folder.source
-    rules = source.deck if isinstance(source, BetSizeRules) else source
-    return isinstance(rules, PokerRules) and is_holdem(rules)
 
 
 def _add_api(routes: APIRouter, shelf: SpotShelf, site: Site) -> None:

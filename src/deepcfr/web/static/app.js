@@ -202,6 +202,44 @@
     if (answer.ok) location.assign(`/spots/${said.name}`); else tell(field, said.error);
   });
 
+  // Save a grid as a picture: cells, bars and texts as the page shows them, at twice its size.
+  function picture(grid) {
+    const all = grid.getBoundingClientRect(), canvas = document.createElement("canvas"), pen = canvas.getContext("2d");
+    canvas.width = 2 * all.width;
+    canvas.height = 2 * all.height;
+    pen.scale(2, 2);
+    pen.translate(-all.left, -all.top);
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    const fill = (colour, box) => {
+      pen.fillStyle = colour;
+      pen.fillRect(box.left, box.top, box.width, box.height);
+    };
+    fill(getComputedStyle(grid.closest(".panel")).backgroundColor, all);
+    for (const part of grid.querySelectorAll(".cell, .cell rect, .cell span, .cell i")) {
+      const box = part.getBoundingClientRect(), style = getComputedStyle(part), bar = part.closest("svg");
+      pen.globalAlpha = bar ? style.opacity * getComputedStyle(bar).opacity : 1;
+      if (bar || part.matches(".cell")) fill(bar ? style.fill : style.backgroundColor, box);
+      if (bar || part.firstElementChild) continue;
+      pen.font = style.font;
+      pen.fillStyle = style.color;
+      pen.fillText(part.textContent, box.left + box.width / 2, box.top + box.height / 2);
+    }
+    return canvas;
+  }
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-picture]");
+    if (!button) return;
+    picture(button.parentElement.previousElementSibling).toBlob((image) => {
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(image);
+      link.download = `${document.title} ${button.dataset.picture}.png`;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    });
+  });
+
   // Read a file of hands into the field for them.
   document.addEventListener("change", async (event) => {
     const file = event.target.matches("[data-read]") && event.target.files[0];
