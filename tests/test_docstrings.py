@@ -1,6 +1,7 @@
-"""Docstrings say what a thing does: every module has one, and none begins with a question word or only refers elsewhere."""
+"""Docstrings say what a thing does: every module has one, none begins with a question word, and modules they name exist."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -19,3 +20,13 @@ def test_docstrings_begin_plainly(path: Path) -> None:
             text = ast.get_docstring(node)
             if text is not None:
                 assert text.split()[0] not in FORBIDDEN, f"{getattr(node, 'name', 'module')}: {text}"
+
+
+def test_modules_that_texts_name_are_in_their_packages() -> None:
+    parents: dict[str, set[str]] = {}
+    for path in FILES:
+        parents.setdefault(path.stem, set()).add(path.parent.name)
+    for path in FILES:
+        for package, module in re.findall(r"`([a-z_]+)\.([a-z_]+)[`.]", path.read_text()):
+            if package not in ("deepcfr", "evaluation"):  # the latter is a section of a configuration
+                assert package in parents.get(module, {package}), f"{path}: {package}.{module}"

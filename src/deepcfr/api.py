@@ -195,7 +195,7 @@ class Training(Iterator["Record"]):
 def load(name: str | Path, policy: str = "own", search: SearchConfig = DEFAULT_SEARCH) -> Agent:
     """An agent by name: a shipped one such as `fhp`, a run folder, or any player of `deepcfr match`, such as resolve:fhp.
 
-    Raises what `runs.players.load_players` raises.
+    Raises what `run.players.load_players` raises.
     """
     from deepcfr.run.players import load_players
 

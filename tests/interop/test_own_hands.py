@@ -336,3 +336,9 @@ def test_the_command_reviews_hands_and_writes_its_ranges(tmp_path: Path) -> None
     said = deepcfr("hands", night, *options).out
     assert f"{found['decisions'][0]['lost']:.2f}  hand 1, flop Ks 7h 2c, BTN with AhAd after all-in: fold" in said
     assert "Give a file of hands" in problem(deepcfr("hands", night))
+
+
+def test_the_example_has_twenty_hands_of_one_player() -> None:
+    hands, refused = read_own_hands((Path(__file__).parents[2] / "examples" / "night.txt").read_text())
+    assert (len(hands), refused, find_hero(hands, refused)) == (20, {}, "hero")
+    assert sum(bool(street) for hand in hands for street in hand.streets) == 44

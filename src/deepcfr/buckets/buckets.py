@@ -58,7 +58,7 @@ MOST_CLASSES = 20_000_000  # most buckets in a round of a lossless abstraction
 class Abstraction:
     """The bucket of every hand on every board of a game.
 
-    `tables[r][c, h]` is the bucket in round r of hand h (in the order of `games.cards.all_hands`) on representative c of
+    `tables[r][c, h]` is the bucket in round r of hand h (in the order of `game.cards.all_hands`) on representative c of
     the `BoardIndex` of all board cards seen so far. Hands that differ only by a renaming of suits that keeps the board
     are in one bucket.
     """

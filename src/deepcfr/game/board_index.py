@@ -4,7 +4,7 @@ The *colexicographic rank* of a set of n ascending cards is the sum of C(card_i,
 on the size of the deck, and numbers the sets 0 .. C(num_cards, n) - 1. The set of lowest rank represents its class, and
 classes are numbered by the ranks of their representatives.
 
-Hands are numbered as in `games.cards.all_hands`, in lexicographic order.
+Hands are numbered as in `game.cards.all_hands`, in lexicographic order.
 """
 
 from __future__ import annotations

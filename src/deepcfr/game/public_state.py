@@ -1,7 +1,7 @@
 """One public state of a poker game: one interface, for nodes of a listed tree, and for no-limit hands of any bet size.
 
 It serves text, protocols and play. Solvers and matches work on arrays of nodes instead.
-`games.bet_size_game` has the state of games with a few bet sizes.
+`game.bet_size_game` has the state of games with a few bet sizes.
 """
 
 from __future__ import annotations

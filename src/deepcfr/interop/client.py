@@ -1,6 +1,6 @@
 """A client of the dealer protocol: it connects an agent to a dealer and plays until the dealer closes the connection.
 
-An action depends on the seed and on the match state alone, not on earlier questions (`policies.translation.TablePlayer`).
+An action depends on the seed and on the match state alone, not on earlier questions (`policy.translation.TablePlayer`).
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class CardCounts(nn.Module):
 class StrengthLayer(nn.Module):
     """A layer on how strong hands are, smoothly encoded, uint8 [I, C] to [I, outputs]: domain knowledge, not the paper's.
 
-    Each strength (see `games.strength`) is given as it is and by `hats`, and indicators of the board cards in sight tell
+    Each strength (see `game.strength`) is given as it is and by `hats`, and indicators of the board cards in sight tell
     the rounds apart. How strength is spread over the cards to come is added if the tables have it.
     """
 

@@ -108,7 +108,7 @@ class RunFolder(RunRecord):
             self.path.rmdir()
 
     def cost_notes(self) -> list[str]:
-        """The sentences of `runs.costs.cost_notes`, estimated at the first call; raises what it raises."""
+        """The sentences of `run.costs.cost_notes`, estimated at the first call; raises what it raises."""
         if self._cost_notes is None:
             begun = (self.path / "config.toml").exists()
             abstraction = self.abstraction_path if begun else self._abstraction_origin

@@ -190,7 +190,7 @@ class Run(NamedTuple):
     stream: np.uint64
     first: int  # number of the first traversal
     unit: float  # chips of one unit
-    shape: int  # of payoffs, as an index into `sampling.mccfr.SHAPES`
+    shape: int  # of payoffs, as an index into `sample.mccfr.SHAPES`
 
 
 @nb.njit(cache=True, nogil=True)

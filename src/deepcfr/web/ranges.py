@@ -46,7 +46,7 @@ class HandTable:
     names: list[str]  # of the A actions
     holes: npt.NDArray[np.uint8]  # [H, hole cards]
     reach: Doubles  # [H] probability of the player's own actions up to here
-    weight: Doubles  # [H] chance of the hand here, up to a factor (`ranges.kernels.pair_weights`)
+    weight: Doubles  # [H] chance of the hand here, up to a factor (`boards.kernels.pair_weights`)
     strategy: Doubles  # [H, A]
     kinds: Mapping[str, npt.NDArray[np.intp]] = field(
         default_factory=dict, kw_only=True

@@ -124,7 +124,7 @@ class NamedRun:
     folder: RunFolder
     which: str  # the policy that is played and shown
     warn: Say
-    player: str | None = None  # a player's name of `runs.players`, such as tight:RUN; None for the run itself
+    player: str | None = None  # a player's name of `run.players`, such as tight:RUN; None for the run itself
     search: SearchConfig = DEFAULT_SEARCH  # of a searching player
     _agent: ServedAgent | None = None
     _seen: int | None = None  # time of the agent's checkpoint; None without one
