@@ -390,7 +390,7 @@ def _fhp_plan() -> Plan:
                   "steps are ahead at t = 100 too (141.4 against 174.8); later they have 117.2 at t = 200, and 4,000 steps "
                   "91.2 at t = 257."),
         Statement("Fewer traversals an iteration slow convergence.", "section 6 and figure 3, left",
-                  (Below(few, "traversals-3000", _AT),)),
+                  (Below(few, "traversals-3000", _AT), Below("traversals-25000", few, _AT))),
         Statement("A wider network lowers NashConv.", "section 6 and figure 3, right", (Below(few, "width-16", _AT),)),
         Statement("Linear weighting converges faster early.", "section 6 and figure 4, left",
                   (Below(few, "uniform-weighting", _AT),)),
