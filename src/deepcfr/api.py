@@ -293,7 +293,7 @@ def solve_spot(
     the game is then not zero-sum, CFR need not converge, and the exploitability says how near the result is. No bet is
     below `min_bet`; `aggressor` is the player (dealer or big blind) who bet last on the street before, for donk bets.
     Warns of what is solved otherwise than given. Raises ConfigError for mistakes, and GameError if the spot needs more
-    than half of the memory that is free.
+    than three quarters of the memory that is free.
     """
     check_limits(exploitability, iterations, threads)
     if on_progress is not None and not callable(on_progress):
@@ -342,7 +342,7 @@ def solve_spots(
     25 flops that stand for all. With a `folder` the results are kept there, and what it has is not solved again.
     `processes` other than 1 need a main module that can be imported; `on_solved(done, total)` is told how many spots are
     solved. Warns of what is solved otherwise than given. Raises ConfigError for mistakes, GameError if a spot needs more
-    than its share of half of the memory that is free, and CheckpointError for files that are damaged or cannot be written.
+    than its share of three quarters of the free memory, and CheckpointError for files that are damaged or cannot be written.
     """
     from deepcfr.run.spots import SpotFolder, read_jobs, solve_jobs
 

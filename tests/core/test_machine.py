@@ -75,3 +75,5 @@ def test_a_system_that_does_not_tell_its_memory_has_an_unknown_one(
     assert usable_memory(tmp_path) is None
     monkeypatch.setattr("deepcfr.search.spot_solver.usable_memory", lambda: None)
     assert memory_for_spots() == math.inf
+    monkeypatch.setattr("deepcfr.search.spot_solver.usable_memory", lambda: 16)
+    assert memory_for_spots() == 12

@@ -53,9 +53,9 @@ _MOST_GROWTH = 2.0  # of the iterations from one measurement, which takes as lon
 
 
 def memory_for_spots() -> float:
-    """The bytes that a spot may take: half of the memory that is free."""
+    """The bytes that a spot may take: three quarters of the memory that is free."""
     usable = usable_memory()
-    return inf if usable is None else usable / 2
+    return inf if usable is None else 0.75 * usable
 
 
 def goal_of(exploitability: float | str) -> float:
