@@ -342,7 +342,7 @@ def solve_spots(
     25 flops that stand for all. With a `folder` the results are kept there, and what it has is not solved again.
     `processes` other than 1 need a main module that can be imported; `on_solved(done, total)` is told how many spots are
     solved. Warns of what is solved otherwise than given. Raises ConfigError for mistakes, GameError if a spot needs more
-    than its share of three quarters of the free memory, and CheckpointError for files that are damaged or cannot be written.
+    than its share of three quarters of the free memory, and CheckpointError for files that are damaged or not writable.
     """
     from deepcfr.run.spots import SpotFolder, read_jobs, solve_jobs
 
