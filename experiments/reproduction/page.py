@@ -68,10 +68,10 @@ times the paper's, at equal t about twice. The values are those that the notes o
 off the figures; the paper prints none.
 
 **With as many nodes an iteration the curve is near the paper's.** 25,000 traversals touch 1.1 million nodes an
-iteration, and three seeds of them are clearly lower at t = 20. With 2 passes over the memory a fit
-(`advantage.passes`) NashConv is 162.4 at t = 45, after 51 million nodes; the paper has 154 at t = 50 after 47 to 61 million. So in this one run nodes explain the factor of two at equal
-t. At equal nodes it is not ahead of 1,000 steps a fit on 10,000 traversals: those have 141.4 at t = 100, with more SGD
-steps in all.
+iteration, and three seeds of them are clearly lower at t = 20. With 2 passes over the memory a fit (`advantage.passes`)
+NashConv is 162.4 at t = 45, after 51 million nodes; the paper has 154 at t = 50 after 47 to 61 million. So in this one
+run nodes explain the factor of two at equal t. At equal nodes it is not ahead of 1,000 steps a fit on 10,000
+traversals: those have 141.4 at t = 100, with more SGD steps in all.
 
 **Early fits learn their samples by heart.** To t = 20, fits of at most 10 passes over the memory have half the steps of
 1,000 a fit, and the one seed is below 1,000 and 4,000 steps. With 25,000 traversals 2 passes are no better than 1,000
