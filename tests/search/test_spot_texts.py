@@ -71,6 +71,10 @@ def actions(*arguments: object, **more: object) -> dict[str, tuple[str, ...]]:
         ("river 50 60 75, merge 10", "", "check, bet 50, bet 75"),
         ("river 50 60 75", "", "check, bet 50, bet 60, bet 75"),
         ("river 33,75,150", "", "check, bet 33, bet 75, bet 150"),
+        # sizes before any place
+        ("33 75, 150, raise 100", "", "check, bet 33, bet 75, bet 150"),
+        ("allin, 50", "", "check, bet 50, all-in"),
+        ("none", "", "check"),
         ("river 100, raise 10", "bet 100", "fold, call, raise to 200"),  # the legal minimum
     ],
 )
@@ -136,7 +140,9 @@ def test_a_geometric_size_ends_all_in_on_the_last_street() -> None:
         ("river 0e", "'0e' in 'river 0e' needs numbers above 0"),
         ("river e0%", "'e0%' in 'river e0%' needs numbers above 0"),
         ("river 1e9", "'1e9' is none"),
-        ("50", "'50' is not a size: write flop, turn"),
+        ("50, bet 60", "'bet 60' names the bet a second time"),
+        ("river 50, none", "'none' is not a size"),
+        ("allin, river 50, 50, cap 2, 60", "'60' is not a size: write flop, turn"),
         ("Flush 50", "'Flush 50' is not a size"),
         ("river 0.5", "'0.5' in 'river 0.5' is less than one percent of the pot: write 0.5% or 50"),
         ("river 2.5x", "'2.5x' in 'river 2.5x' multiplies the bet that is faced"),

@@ -62,7 +62,10 @@ class Sizes:
 
     @staticmethod
     def parse(text: str) -> Sizes:
-        """Sizes such as `flop 33 75, oop river donk 50%, raise 2.5x, allin`. Raises ConfigError for anything else."""
+        """Sizes such as `flop 33 75, oop river donk 50%, raise 2.5x, allin`, where the first ones may have no place.
+
+        Raises ConfigError for anything else.
+        """
         if not isinstance(text, str):
             raise ConfigError(f"Sizes must be text such as 'river 33 75, raise 100', but are {text!r}.")
         parts: dict[Place, tuple[Size, ...]] = {}
@@ -83,8 +86,11 @@ class Sizes:
                 if name in limits:
                     raise ConfigError(f"'{part}' gives {name} a second time: write it once.")
                 limits[name], last = _limit(part, name, words[1:]), None
-            elif last and _SIZE.fullmatch(words[0]):
-                parts[last] = _unique((*parts[last], *_sizes(part, words, last[2])))
+            elif (_SIZE.fullmatch(words[0]) and last) or (
+                not parts and (_SIZE.fullmatch(words[0]) or words == ["none"])
+            ):
+                last = last or (None, None, "bet")  # sizes before any place
+                parts[last] = _unique((*parts.get(last, ()), *_sizes(part, words, last[2])))
             else:
                 last, words = _place(part, words)
                 if last in parts:
@@ -96,13 +102,12 @@ class Sizes:
 
     @staticmethod
     def everywhere(text: str) -> Sizes:
-        """Sizes as `parse` reads them, of which those before any name are for bets of all rounds, such as `50 100 allin`.
+        """Sizes as `parse` reads them, but all-in at the beginning is a bet, and raises without sizes have those of bets.
 
-        Without any sizes for raises, raises have those of bets. Raises ConfigError as `parse` does.
+        Raises ConfigError as `parse` does.
         """
         words = text.lower().replace(",", " ").split()
-        named = words and not (_SIZE.fullmatch(words[0]) or words[0] in (*_ALL_IN, "none"))
-        sizes = Sizes.parse(text if named else f"bet {text}")
+        sizes = Sizes.parse(text if words and words[0] not in _ALL_IN else f"bet {text}")
         if any(kind == "raise" for _, _, kind in sizes.parts):
             return sizes
         raises: dict[Place, tuple[Size, ...]] = {
