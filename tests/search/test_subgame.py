@@ -13,7 +13,7 @@ from deepcfr.boards.sweep import EVERYTHING
 from deepcfr.game.betting import SHOWDOWN
 from deepcfr.game.poker import PokerGame
 from deepcfr.game.rules import PRESETS
-from deepcfr.search.subgame import Gadget, SubgameSolver, subgame, values_at_root
+from deepcfr.search.subgame import _FADES, Gadget, SubgameSolver, subgame, values_at_root
 from deepcfr.solve.full_width import DISCOUNTED
 
 Doubles = npt.NDArray[np.float64]
@@ -86,6 +86,21 @@ def test_the_value_of_a_last_round_is_that_of_the_linear_program() -> None:
     assert exact == pytest.approx(Program(ROOT).solve(1, REACH[:, 0], "value") * -1, abs=1e-6)
     assert 0 <= best - exact < 2e-3 * abs(exact)
     assert 0 <= float(solver.nash_conv()[0]) < 2e-3
+
+
+def test_iterations_of_a_last_round_together_are_those_that_are_done_one_by_one() -> None:
+    inside = subgame(LEDUC, ROUNDS, BOARD, np.array([ROOT]))
+    together, single = (SubgameSolver(inside, REACH, trembling=True) for _ in range(2))
+    together.run(5)
+    together.run(35)
+    for t in range(1, 41):
+        single._iterate(t, None)
+        single.iteration = t
+        if t in _FADES:
+            single._fade()
+    for one, other in zip(together._tables, single._tables, strict=True):
+        assert (one[-1].values == other[-1].values).all()
+    assert together.iteration == 40
 
 
 @pytest.mark.parametrize("resolver", [0, 1])

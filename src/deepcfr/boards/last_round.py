@@ -6,6 +6,7 @@ round before. To call a board's kernels from Python would take a third of the ti
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -56,18 +57,20 @@ class LastRound:
     def __init__(self, boards: Boards, workers: Workers | None = None) -> None:
         """`workers` share the boards if they all come after one board; else others share those of earlier rounds."""
         tree, root, last = boards.rounds[-1], boards.root, boards.kept[-1]
-        alone = root.round == len(boards.rounds) - 1
-        if alone:
+        self.alone = root.round == len(boards.rounds) - 1  # it is the first board
+        if self.alone:
             last = [replace(root, up=np.arange(len(root)), weight=np.ones(len(root)))]
-        parents = last if alone else boards.kept[-2]
+        parents = last if self.alone else boards.kept[-2]
         self._workers = workers if len(last) > len(parents) == 1 else None
         self._several = len(parents) > 1
         self._num_cards, self._tree = boards.root.num_cards, tree
         starts = ([len(board), len(board.holes), len(board.group)] for board in last)
         hands, holes, groups = np.cumsum([[0, 0, 0], *starts], 0).T.copy()
+        rows = tree.num_edges + sum(tree.num_rows) + tree.num_nodes
+        self._numbers = rows * int(np.diff(hands).max(initial=0))  # of the working memory
         kinds = ("up", "weight", "example", "holes", "canonical", "group")
         self._flat = _Flat(hands, holes, groups, *(np.concatenate([getattr(b, kind) for b in last]) for kind in kinds))
-        children = [last] if alone else [boards.children(board) for board in parents]
+        children = [last] if self.alone else [boards.children(board) for board in parents]
         self._places = {
             board.cards: (after[0].index, after[-1].index + 1) for board, after in zip(parents, children, strict=True)
         }
@@ -94,9 +97,10 @@ class LastRound:
 
         def work(piece: tuple[int, int]) -> Doubles:
             total = np.zeros((1, before.shape[1], len(board)))
+            memory = np.empty(self._numbers, before.dtype)
             update_boards(
-                piece, player, step, before, self._num_cards, self._tree.num_rows, self._tree.arrays,
-                self._tree.leaves[player], self._flat, regret, average, total,
+                piece, player, step, False, before, self._num_cards, self._tree.num_rows, self._tree.arrays,
+                self._tree.leaves[player], self._flat, regret, average, memory, total,
             )  # fmt: skip
             return total
 
@@ -107,12 +111,21 @@ class LastRound:
                 on_board(done, len(pieces))
         return total
 
+    def iterate(self, reach: Floats, tables: tuple[BoardTables, BoardTables], steps: Sequence[CFRStep]) -> None:
+        """Update both players in turn, once for each of the `steps`, on a first board with their `reach` [2, X, U]."""
+        regret, average = (table.values for table in tables)
+        iterate_board(
+            np.array(steps), np.ascontiguousarray(reach), self._num_cards, self._tree.num_rows, self._tree.arrays,
+            self._tree.leaves, self._flat, regret, average, np.empty(self._numbers, reach.dtype),
+        )  # fmt: skip
+
 
 @nb.njit(cache=True, nogil=True)
 def update_boards(
     piece: tuple[int, int],
     player: int,
     step: CFRStep,
+    known: bool,
     before: Floats,
     num_cards: int,
     num_rows: tuple[int, int],
@@ -121,18 +134,19 @@ def update_boards(
     flat: _Flat,
     regrets: npt.NDArray[np.floating],
     averages: npt.NDArray[np.floating],
+    memory: Floats,
     total: Doubles,
 ) -> None:
     """Update a player on the boards `piece[0]` to `piece[1]` - 1 of a `LastRound`.
 
-    `regrets` and `averages` are the flat tables of the round. The player's values at the round roots are added to `total`
-    [1, X, U], by the canonical hands of the board before.
+    `regrets` and `averages` are the flat tables of the round. The `memory` begins with the strategies of a board; on an
+    only board those of the player are `known` from the update before. The player's values at the round roots are added to
+    `total` [1, X, U], by the canonical hands of the board before.
     """
     edges, nodes, roots, most = len(tree.edge_child), tree.row.shape[1], before.shape[1], 0
     for b in range(piece[0], piece[1]):
         most = max(most, flat.hands[b + 1] - flat.hands[b])
     rows, others = num_rows[player], num_rows[1 - player]
-    memory = np.empty((edges + rows + others + nodes) * most, before.dtype)
     work = np.empty((num_cards + 2 + 3 * most) * LEAF_BLOCK, before.dtype)
     free = np.zeros((len(tree.actor), 1), np.bool_)
     for b in range(piece[0], piece[1]):
@@ -149,7 +163,7 @@ def update_boards(
             for u in range(hands):
                 own[x, u] = before[player, x, up[u]]
                 other[x, u] = before[1 - player, x, up[u]]
-        descend(tree, player, regret, average, step.keep_average, strategy, own, other, step.tremble)
+        descend(tree, player, regret, average, step.keep_average, strategy, own, other, step.tremble, known)
         leaf_values(
             leaves, other, flat.holes[of_board], flat.canonical[of_board],
             flat.group[flat.group_from[b] : flat.group_from[b + 1]], flat.example[first:last],
@@ -161,3 +175,27 @@ def update_boards(
             at_root = values[tree.roots[x]]
             for u in range(hands):
                 total[0, x, up[u]] += flat.weight[first + u] * at_root[u]
+
+
+@nb.njit(cache=True, nogil=True)
+def iterate_board(
+    steps: Doubles,
+    before: Floats,
+    num_cards: int,
+    num_rows: tuple[int, int],
+    tree: RoundArrays,
+    leaves: tuple[LeafColumns, LeafColumns],
+    flat: _Flat,
+    regrets: npt.NDArray[np.floating],
+    averages: npt.NDArray[np.floating],
+    memory: Floats,
+) -> None:
+    """`update_boards` for both players in turn on the only board, once for each row of `steps` [T, 5], a `CFRStep`."""
+    total = np.zeros((1, before.shape[1], before.shape[2]))
+    for t in range(len(steps)):
+        step = CFRStep(steps[t, 0], steps[t, 1], steps[t, 2], steps[t, 3], steps[t, 4])
+        for player in range(2):
+            update_boards(
+                (0, 1), player, step, t + player > 0, before, num_cards, num_rows, tree, leaves[player], flat, regrets,
+                averages, memory, total,
+            )  # fmt: skip

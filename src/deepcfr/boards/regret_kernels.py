@@ -91,16 +91,19 @@ def descend(
     own: Floats,
     other: Floats,
     tremble: float,
+    known: bool = False,
 ) -> None:
     """The forward pass of a CFR update: regret matching, reach, and the player's average strategy.
 
+    If the player's `strategy` [E, U] is `known`, only the opponent's is matched.
     `own` and `other` [rows, U] are the reach of the player and of the opponent, filled in at the round roots, with
     `tremble` as in `push_reach`. `average` [E, U] of the player's edges is multiplied by `keep`, and reach times
     strategy is added.
     """
     kept = own.dtype.type(keep)
     for node in range(len(tree.actor)):
-        match_regrets(tree.first_edge, node, regret, strategy)
+        if not known or tree.actor[node] != player:
+            match_regrets(tree.first_edge, node, regret, strategy)
         if tree.actor[node] != player:
             push_reach(tree, node, strategy, other, tremble)
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from math import comb, inf
+from math import ceil, comb, inf
 from numbers import Integral
 from typing import Any
 
@@ -41,12 +41,13 @@ from deepcfr.search.subgame import (
 )
 
 OnIteration = Callable[[int, float], bool | None]
-"""(iterations so far, newest exploitability in percent of the pot) after every iteration, and about every second within one
-on a flop or a turn; it answers True to stop there."""
+"""(iterations so far, newest exploitability in percent of the pot) after every iteration, on a river after some, and about
+every second within one on a flop or a turn; it answers True to stop there."""
 
 # best responses of both players, and what their strategies are worth
 _WORTH: RootAims = [(0, True), (1, True), (0, IF_ABSENT), (1, IF_ABSENT)]
 _LOST = 1e-6  # of the weight of all pairs of hands, by which the sum over those whose values are known may differ
+_TOGETHER = 16  # iterations on a river between reports
 _EVERY = 0.5  # seconds between reports within an iteration
 _FIRST = 10  # iterations until the exploitability is measured for the first time
 _MOST_GROWTH = 2.0  # of the iterations from one measurement, which takes as long as three, to the next
@@ -192,7 +193,8 @@ class SpotSolver:
             try:
                 while now > goal and solver.iteration < iterations:
                     values = None
-                    solver.run(1, on_board)
+                    most = iterations - solver.iteration if tree is inside.rounds[-1] else 1
+                    solver.run(min(most, max(ceil(due) - solver.iteration, 1), _TOGETHER), on_board)
                     if solver.iteration >= due:
                         values = worth(solver.played, solver.locked, on_board)
                         now = self._percent(solver, values[:, tree.roots])

@@ -257,16 +257,28 @@ class SubgameSolver:
         `on_board(done, total)` is called after each board of the next round. It may raise to end an iteration, which
         then does not count; what it learnt on some boards stays.
         """
-        for t in range(self.iteration + 1, self.iteration + 1 + iterations):
-            for player in PLAYERS:
-                if self.gadget:
-                    self._reach[self.gadget.player] = self.gadget.reach()
-                values = self._learn(player, t, on_board)
-                if self.gadget and self.gadget.player == player:
-                    self.gadget.learn(values[0], DISCOUNTED, t)
+        end = self.iteration + iterations
+        while self.iteration < end:
+            t = self.iteration + 1
+            if self._last and self._last.alone and not self.gadget:
+                until = min([end, *(fade for fade in _FADES if fade >= t)])
+                steps = [DISCOUNTED.step(now, self._tremble) for now in range(t, until + 1)]
+                regrets, averages = (tables[-1] for tables in self._tables)
+                self._last.iterate(self._reach.astype(np.float32), (regrets, averages), steps)
+                t = until
+            else:
+                self._iterate(t, on_board)
             self.iteration = t
             if self._tremble and t in _FADES:
                 self._fade()
+
+    def _iterate(self, t: int, on_board: OnBoard | None) -> None:
+        for player in PLAYERS:
+            if self.gadget:
+                self._reach[self.gadget.player] = self.gadget.reach()
+            values = self._learn(player, t, on_board)
+            if self.gadget and self.gadget.player == player:
+                self.gadget.learn(values[0], DISCOUNTED, t)
 
     def follow(self, ranges: Floats) -> None:
         """Do T iterations in which both players' reach is as in `ranges` [T + 1, 2, X, U]: what CFR found before here.

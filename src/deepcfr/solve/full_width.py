@@ -42,6 +42,10 @@ class Discounting:
         """Factors of positive regrets, negative regrets and averages before iteration t = 1, 2, ... adds to them."""
         return _regret_factor(t - 1, self.positive), _regret_factor(t - 1, self.negative), ((t - 1) / t) ** self.average
 
+    def step(self, t: int, tremble: float = 0.0) -> CFRStep:
+        """Iteration t as numbers, with actions of a probability of `tremble` at least."""
+        return CFRStep(*self.factors(t), 0.0 if self.floor else -inf, tremble)
+
 
 def _regret_factor(t: int, exponent: float) -> float:
     if t == 0 or exponent == inf:
@@ -88,9 +92,7 @@ def update(
     action with a probability of `tremble` at least, in what the player learns from and in the weights of its average
     strategy. With `last`, which fits tables without rounding and no predictive variant, its boards are updated together.
     """
-    keep_positive, keep_negative, keep_average = variant.factors(t)
-    least = 0.0 if variant.floor else -inf
-    step = CFRStep(keep_positive, keep_negative, keep_average, least, tremble)
+    step = variant.step(t, tremble)
 
     def deal_last(board: Board, at_leaves: Floats) -> Doubles:
         assert last
@@ -106,11 +108,11 @@ def update(
         play = RoundPass(tree, board, reach, scratch)
         play.sigma = scratch.array(f"strategy {board.round}", regret.shape)
         descend(
-            tree.arrays, player, read, average, keep_average, play.sigma,
-            play.rows[player], play.rows[1 - player], tremble,
+            tree.arrays, player, read, average, step.keep_average, play.sigma,
+            play.rows[player], play.rows[1 - player], step.tremble,
         )  # fmt: skip
         values = play.up([(player, False)], partial(deal_last, board) if last and tree is rounds[-2] else deal)
-        add_regrets(tree.arrays, player, keep_positive, keep_negative, least, values[0], regret)
+        add_regrets(tree.arrays, player, step.keep_positive, step.keep_negative, step.least, values[0], regret)
         if variant.predictive:
             predict_regrets(tree.arrays, player, values[0], regret, read)
             matched[board.round].store(board, read, player)
