@@ -1,6 +1,7 @@
 """Own hands are read as pokerkit replays them, and decisions cost what their spots say."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -12,11 +13,17 @@ from pokerkit import Card, StandardHighHand
 from command_line import deepcfr, problem
 from deepcfr.api import load
 from deepcfr.core.errors import ConfigError
+from deepcfr.core.types import Doubles
 from deepcfr.defaults import HANDS_SIZES
+from deepcfr.game.bet_size_game import ImplicitPoker
+from deepcfr.game.bet_sizes import BET_SIZE_GAMES
+from deepcfr.game.public_state import PublicState
+from deepcfr.interop import own_hand_review
 from deepcfr.interop.own_hand_review import OwnHandReview, agent_ranges, preset_ranges, read_ranges
 from deepcfr.interop.own_hands import OwnAction, OwnHand, find_hero, read_own_hands
+from deepcfr.policy.base import Policy, UniformPolicy
 from deepcfr.search.spot import parse_board
-from deepcfr.search.spot_ranges import ranges_after
+from deepcfr.search.spot_ranges import play_ranges, ranges_after
 from web_site import MODELS
 
 HAND = """\
@@ -342,3 +349,16 @@ def test_the_example_has_twenty_hands_of_one_player() -> None:
     hands, refused = read_own_hands((Path(__file__).parents[2] / "examples" / "night.txt").read_text())
     assert (len(hands), refused, find_hero(hands, refused)) == (20, {}, "hero")
     assert sum(bool(street) for hand in hands for street in hand.streets) == 44
+
+
+def test_ranges_of_an_agent_are_after_the_lowest_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+
+    def note(policy: Policy, line: str, board: Sequence[int]) -> tuple[PublicState, tuple[Doubles, Doubles]]:
+        lines.append(line)
+        return play_ranges(policy, line, board)
+
+    monkeypatch.setattr(own_hand_review, "play_ranges", note)
+    agent_ranges(UniformPolicy(ImplicitPoker(BET_SIZE_GAMES["hunl-200"])))
+    raised = ["r2.5", "r2.5 r8", "r2.5 r8 r24"]
+    assert lines == [f"{line} c" for line in (*raised, "c", *(f"c {line}" for line in raised))]
