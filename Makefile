@@ -3,7 +3,7 @@
 # The first that is there; make setup PYTHON=python3.12 takes another.
 PYTHON ?= $(firstword $(foreach python,python3 python3.14 python3.13 python3.12 python3.11,$(shell \
   $(python) -c 'import sys; sys.version_info >= (3, 11) and print("$(python)")' 2>/dev/null)))
-# Modules are compiled when they are first imported, not all of them during installation.
+# Modules are compiled when they are first imported, not all of them here.
 PIP = $(BIN)/python -m pip install --quiet --no-compile
 BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 WORKERS ?= 3
@@ -25,10 +25,10 @@ setup: .venv/installed
 	$(PIP) --no-deps --no-build-isolation -e .
 	touch $@
 
-# And what tests, lint, studies and the site need, with all kernels compiled.
+# And what tests, lint, studies and the site need, with all kernels and the modules that commands import compiled.
 .venv/installed: .venv/package requirements-dev.lock
 	$(PIP) --require-hashes -r requirements-dev.lock
-	$(BIN)/python -m deepcfr.cli.warm_up
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m deepcfr.cli.warm_up
 	touch $@
 
 # Train flop hold'em in 6 minutes on two cores (setting "strength" of docs/fhp.md) and print the exact NashConv.

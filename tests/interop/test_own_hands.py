@@ -140,18 +140,20 @@ def from_turn(hand: OwnHand, board: str, *streets: tuple[OwnAction, ...]) -> Own
 def test_ranges_of_a_street_are_those_that_took_the_actions_before(tmp_path: Path) -> None:
     ranges = '[raise]\nBTN = "AhAd"\n[call]\nany = "KdKc,9d8d"\n'
     (hand,), _ = read_own_hands(history(later=SHOVED.format(answer="folds")))
-    turn = OwnAction(1, "cc", 0.0), OwnAction(0, "cbr", 4.0), OwnAction(1, "cc", 0.0)
+    turn = OwnAction(1, "cbr", 4.0), OwnAction(0, "cc", 0.0)
     river = OwnAction(1, "cc", 0.0), OwnAction(0, "cc", 0.0)
     rows = reviewer(tmp_path, ranges).review(from_turn(hand, "Ks 7h 2c 4s 3s", turn, river), "hero", lambda _: None)
     assert [(row.street, row.line, row.action) for row in rows] == [
-        ("turn", "check", "bet 4"),
+        ("turn", "bet 4", "call"),
         ("river", "check", "check"),
     ]
     spots = [json.loads((tmp_path / "spots" / f"1-{street}.json").read_text()) for street in ("turn", "river")]
-    after = next(d for d in spots[0]["decisions"] if d["line"] == "check, bet 4")
-    call = list(after["frequencies"]).index("call")
-    assert after["hands"]["9d8d"][call] < 0.01 < after["hands"]["KdKc"][call]  # no pair and no draw does not call
-    assert [spot["big_blind"] for spot in spots] == ["KdKc,9d8d", "KdKc"]
+    first = spots[0]["decisions"][0]
+    bet = list(first["frequencies"]).index("bet 4")
+    bluff, value = (first["hands"][hand][bet] for hand in ("9d8d", "KdKc"))  # a hand without a pair bets less often
+    kings, air = spots[1]["big_blind"].split(",9d8d:")
+    assert float(air) == pytest.approx(bluff / value, abs=1e-3)
+    assert (kings, 0.2 < float(air) < 0.8) == ("KdKc", True)
     assert [(spot["pot"], spot["stacks"]) for spot in spots] == [(5.5, 5.0), (13.5, 1.0)]
 
 

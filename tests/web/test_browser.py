@@ -303,19 +303,33 @@ def test_a_spot_is_painted_solved_walked_and_locked(visit: Visit) -> None:
     here.wait_for()
 
 
-def test_a_grid_is_saved_as_a_picture_of_what_the_page_shows(visit: Visit, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("place", "part", "name"),
+    [  # bars of actions, bars whose opacity is the range, cards with bars and numbers, curves
+        (0, "[role=grid] >> nth=0", "dealer by hand"),
+        (1, "[role=grid] >> nth=1", "big blind by hand"),
+        (2, "svg.chart >> nth=0", "Equity"),
+        (3, "svg.chart >> nth=1", "EV"),
+        (0, "table.runouts", "cards"),
+    ],
+)
+def test_grids_and_charts_are_saved_as_the_page_shows_them(
+    visit: Visit, tmp_path: Path, place: int, part: str, name: str
+) -> None:
     page = visit("/spots/turn?line=check, check / 4s / bet 4.5")
-    for place, player in enumerate(("dealer", "big blind")):  # bars of actions, and bars whose opacity is the range
-        with page.expect_download() as download:
-            page.get_by_role("button", name="PNG").nth(place).click()
-        assert download.value.suggested_filename.endswith(f" · deepcfr {player} by hand.png")
-        download.value.save_as(tmp_path / "saved.png")
-        page.get_by_role("grid", name=f"{player} by hand").screenshot(path=tmp_path / "page.png")
-        saved, shown = (Image.open(tmp_path / f"{name}.png").convert("RGB") for name in ("saved", "page"))
-        assert all(abs(a - 2 * b) <= 4 for a, b in zip(saved.size, shown.size, strict=True))
-        pixels = [np.asarray(each.resize((130, 130)), dtype=float) for each in (saved, shown)]
-        assert np.abs(pixels[0] - pixels[1]).mean() < 4  # of 255; texts are a little elsewhere
-        assert pixels[1].std(axis=(0, 1)).max() > 10
+    if name == "cards":
+        page.get_by_role("link", name="Choose other cards").click()
+        page.locator(".runouts .strip").first.wait_for()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="PNG").nth(place).click()
+    assert download.value.suggested_filename.endswith(f" · deepcfr {name}.png")
+    download.value.save_as(tmp_path / "saved.png")
+    page.locator(part).screenshot(path=tmp_path / "page.png")
+    images = [Image.open(tmp_path / f"{kind}.png").convert("RGB") for kind in ("saved", "page")]
+    assert all(abs(a - 2 * b) <= 4 for a, b in zip(*(image.size for image in images), strict=True))
+    pixels = [np.asarray(image.resize((130, 130)), dtype=float) for image in images]
+    assert np.abs(pixels[0] - pixels[1]).mean() < 4  # of 255; texts are a little elsewhere
+    assert pixels[1].std(axis=(0, 1)).max() > 10
 
 
 def test_a_drill_is_played_by_keyboard(visit: Visit) -> None:

@@ -39,6 +39,7 @@ from deepcfr.search.subgame import (
     subgame_bytes,
     values_at_root,
 )
+from deepcfr.solve.full_width import Discounting
 
 OnIteration = Callable[[int, float], bool | None]
 """(iterations so far, newest exploitability in percent of the pot) after every iteration, on a river after some, and about
@@ -47,9 +48,11 @@ every second within one on a flop or a turn; it answers True to stop there."""
 # best responses of both players, and what their strategies are worth
 _WORTH: RootAims = [(0, True), (1, True), (0, IF_ABSENT), (1, IF_ABSENT)]
 _LOST = 1e-6  # of the weight of all pairs of hands, by which the sum over those whose values are known may differ
+# on 24 random rivers it took a seventh fewer iterations than Discounted CFR with the numbers of its paper
+_VARIANT = Discounting(1.3, 0.25, 3.0)
 _TOGETHER = 16  # iterations on a river between reports
 _EVERY = 0.5  # seconds between reports within an iteration
-_FIRST = 10  # iterations until the exploitability is measured for the first time
+_FIRST = 10  # iterations until the exploitability is measured for the first time; on a river twice those together
 _MOST_GROWTH = 2.0  # of the iterations from one measurement, which takes as long as three, to the next
 
 
@@ -165,7 +168,8 @@ class SpotSolver:
         board, reach = self.board, self.reach
         inside = subgame(self.game, self.rounds, board, np.array([0]))
         tree = inside.rounds[self.spot.round]
-        now, due, reported = inf, float(_FIRST), start
+        quick = tree is inside.rounds[-1]
+        now, due, reported = inf, float(2 * _TOGETHER if quick else _FIRST), start
 
         def report() -> None:
             nonlocal reported, start
@@ -186,14 +190,16 @@ class SpotSolver:
             )
 
         with Workers(self.threads) as workers:
-            solver = SubgameSolver(inside, reach, workers=workers, compact=self.compact, trembling=True)
+            solver = SubgameSolver(
+                inside, reach, workers=workers, variant=_VARIANT, compact=self.compact, trembling=True
+            )
             for node, fixed in self._locks:
                 solver.lock(node, fixed)
             values = None  # of the newest iteration
             try:
                 while now > goal and solver.iteration < iterations:
                     values = None
-                    most = iterations - solver.iteration if tree is inside.rounds[-1] else 1
+                    most = iterations - solver.iteration if quick else 1
                     solver.run(min(most, max(ceil(due) - solver.iteration, 1), _TOGETHER), on_board)
                     if solver.iteration >= due:
                         values = worth(solver.played, solver.locked, on_board)

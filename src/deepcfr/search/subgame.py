@@ -208,8 +208,8 @@ class Gadget:
 class SubgameSolver:
     """CFR in a subgame with `reach` [2, X, U] of both players at its round roots; `run` goes on from the state it has.
 
-    With a `gadget` the opponent's reach is not given but chosen by it in every iteration. Passes are in 32 bits, the
-    NashConv is in 64. The tables of all boards after the first one are in 16 bits if `compact`.
+    With a `gadget` the opponent's reach is not given but chosen by it in every iteration. Sums shrink as in `variant`.
+    Passes are in 32 bits, the NashConv is in 64. The tables of all boards after the first are in 16 bits if `compact`.
 
     If `trembling`, both players take every action at least once in ten million times while they learn, so they learn to
     play where the opponent, or they themselves, do not come. What early iterations learnt there would outweigh that for
@@ -223,10 +223,11 @@ class SubgameSolver:
         gadget: Gadget | None = None,
         workers: Workers | None = None,
         *,
+        variant: Discounting = DISCOUNTED,
         compact: bool = False,
         trembling: bool = False,
     ) -> None:
-        self.boards, self.gadget = boards, gadget
+        self.boards, self.gadget, self._variant = boards, gadget, variant
         self._tremble = _TREMBLE if trembling else 0.0
         self.iteration = 0
         self._reach = np.array(reach, np.float64)
@@ -262,7 +263,7 @@ class SubgameSolver:
             t = self.iteration + 1
             if self._last and self._last.alone and not self.gadget:
                 until = min([end, *(fade for fade in _FADES if fade >= t)])
-                steps = [DISCOUNTED.step(now, self._tremble) for now in range(t, until + 1)]
+                steps = [self._variant.step(now, self._tremble) for now in range(t, until + 1)]
                 regrets, averages = (tables[-1] for tables in self._tables)
                 self._last.iterate(self._reach.astype(np.float32), (regrets, averages), steps)
                 t = until
@@ -278,7 +279,7 @@ class SubgameSolver:
                 self._reach[self.gadget.player] = self.gadget.reach()
             values = self._learn(player, t, on_board)
             if self.gadget and self.gadget.player == player:
-                self.gadget.learn(values[0], DISCOUNTED, t)
+                self.gadget.learn(values[0], self._variant, t)
 
     def follow(self, ranges: Floats) -> None:
         """Do T iterations in which both players' reach is as in `ranges` [T + 1, 2, X, U]: what CFR found before here.
@@ -293,7 +294,7 @@ class SubgameSolver:
 
     def _learn(self, player: int, t: int, on_board: OnBoard | None = None) -> Floats:
         visit = update(
-            self.boards.rounds, self._tables, player, DISCOUNTED, t, self._scratch,
+            self.boards.rounds, self._tables, player, self._variant, t, self._scratch,
             tremble=self._tremble, last=self._last, on_board=on_board,
         )  # fmt: skip
         return _visit_root(self.boards, visit, self._reach.astype(np.float32), self._workers, on_board)
@@ -329,8 +330,8 @@ class SubgameSolver:
     def played(self, tree: RoundTree, board: Board) -> Floats:
         """The average strategy on a board, [E, U], without what only early iterations did.
 
-        Iteration t has a weight of about t^2, so actions that are not played any more keep a share of about T^-1.5 at
-        most; smaller ones become 0. Locked decisions are as given.
+        Iteration t has a weight of about t^2 or more, so actions that are not played any more keep a share of about T^-1.5
+        at most; smaller ones become 0. Locked decisions are as given.
         """
         strategy: Floats = np.array(self._average(tree, board), np.float64)
         drop_rare(tree.first_edge, max(min(_RARE, self.iteration**-1.5), 20 * _TREMBLE), strategy)

@@ -2,6 +2,9 @@
 "use strict";
 
 (() => {
+  const SUITS = { heart: "♥", diamond: "♦", spade: "♠", club: "♣" };
+  const CHART_STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "visibility", "text-anchor",
+    "font-family", "font-size", "font-weight"];
   const main = () => document.getElementById("main");
 
   // Put the main part of another page in the place of this one's, and keep the focus where it was.
@@ -202,9 +205,24 @@
     if (answer.ok) location.assign(`/spots/${said.name}`); else tell(field, said.error);
   });
 
-  // Save a grid as a picture: cells, bars and texts as the page shows them, at twice its size.
-  function picture(grid) {
-    const all = grid.getBoundingClientRect(), canvas = document.createElement("canvas"), pen = canvas.getContext("2d");
+  // A chart as an image by itself, with the styles that it has on the page.
+  async function chartImage(chart) {
+    const copy = chart.cloneNode(true), parts = [chart, ...chart.querySelectorAll("*")], box = chart.getBoundingClientRect();
+    [copy, ...copy.querySelectorAll("*")].forEach((part, place) => {
+      const style = getComputedStyle(parts[place]);
+      for (const name of CHART_STYLES) part.setAttribute(name, style.getPropertyValue(name));
+    });
+    copy.setAttribute("width", 2 * box.width);
+    copy.setAttribute("height", 2 * box.height);
+    const image = new Image();
+    image.src = `data:image/svg+xml,${encodeURIComponent(new XMLSerializer().serializeToString(copy))}`;
+    await image.decode();
+    return image;
+  }
+
+  // A grid, the table of next cards or a chart as the page shows it, at twice its size.
+  async function picture(shown) {
+    const all = shown.getBoundingClientRect(), canvas = document.createElement("canvas"), pen = canvas.getContext("2d");
     canvas.width = 2 * all.width;
     canvas.height = 2 * all.height;
     pen.scale(2, 2);
@@ -215,23 +233,29 @@
       pen.fillStyle = colour;
       pen.fillRect(box.left, box.top, box.width, box.height);
     };
-    fill(getComputedStyle(grid.closest(".panel")).backgroundColor, all);
-    for (const part of grid.querySelectorAll(".cell, .cell rect, .cell span, .cell i")) {
-      const box = part.getBoundingClientRect(), style = getComputedStyle(part), bar = part.closest("svg");
-      pen.globalAlpha = bar ? style.opacity * getComputedStyle(bar).opacity : 1;
-      if (bar || part.matches(".cell")) fill(bar ? style.fill : style.backgroundColor, box);
-      if (bar || part.firstElementChild) continue;
-      pen.font = style.font;
+    fill(getComputedStyle(shown.closest(".panel")).backgroundColor, all);
+    if (shown.matches("svg")) pen.drawImage(await chartImage(shown), all.left, all.top, all.width, all.height);
+    else for (const part of shown.querySelectorAll("td, .cell, .pip, .pip svg, rect, span, i")) {
+      const box = part.getBoundingClientRect(), style = getComputedStyle(part), bar = part.matches("rect");
+      pen.globalAlpha = bar ? style.opacity * getComputedStyle(part.closest("svg")).opacity : 1;
+      if (bar || part.matches(".cell, .pip")) fill(bar ? style.fill : style.backgroundColor, box);
+      if (part.matches("td")) fill(style.borderBottomColor, new DOMRect(box.left, box.bottom - 1, box.width, 1));
+      pen.strokeStyle = style.borderBottomColor;
+      if (part.matches(".pip")) pen.strokeRect(box.left, box.top, box.width, box.height);
+      const suit = part.matches(".pip svg") && SUITS[part.parentElement.classList[1]];
+      if (bar || part.matches("td") || (part.firstElementChild && !suit)) continue;
+      pen.font = `${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
       pen.fillStyle = style.color;
-      pen.fillText(part.textContent, box.left + box.width / 2, box.top + box.height / 2);
+      pen.fillText(suit || part.textContent, box.left + box.width / 2, box.top + box.height / 2);
     }
     return canvas;
   }
 
-  document.addEventListener("click", (event) => {
+  document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-picture]");
     if (!button) return;
-    picture(button.parentElement.previousElementSibling).toBlob((image) => {
+    const shown = button.parentElement.previousElementSibling;
+    (await picture(shown.querySelector("table") ?? shown)).toBlob((image) => {
       const link = document.createElement("a");
       link.href = URL.createObjectURL(image);
       link.download = `${document.title} ${button.dataset.picture}.png`;
