@@ -28,11 +28,13 @@ from deepcfr.game.rules import PRESETS
 from deepcfr.policy.base import Policy
 from deepcfr.policy.query import query
 from deepcfr.policy.styles import scripted_policy
+from deepcfr.search import spot_solver
 from deepcfr.search.spot import Sizes, Spot, parse_board
 from deepcfr.search.spot_ranges import HOLDEM, hand_rows, is_holdem, parse_range, range_text, ranges_after
 from deepcfr.search.spot_solution import Solution
 from deepcfr.search.spot_solver import SpotSolver, goal_of
 from deepcfr.search.subgame import SubgameSolver, subgame
+from deepcfr.solve.full_width import DISCOUNTED
 from leaning import Leaning
 
 MODELS = Path(__file__).parents[2] / "models"
@@ -540,6 +542,16 @@ def test_tables_in_16_bits_solve_what_does_not_fit_in_32() -> None:
     one, other = whole.solve(0.25, 500), small.solve(0.25, 500)
     assert max(one.exploitability, other.exploitability) <= 0.25
     assert other.values == pytest.approx(one.values, abs=0.05)
+
+
+def test_spots_have_discounts_that_take_fewer_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken, wide = [], ("22+,A2s+,K9s+,QTs+,ATo+,KJo+", "22+,A2s+,K5s+,Q8s+,J8s+,T8s+,A8o+,KTo+")
+    for variant in (spot_solver._VARIANT, DISCOUNTED):
+        monkeypatch.setattr(spot_solver, "_VARIANT", variant)
+        boards = "Qs 7h 2c 9d 4s", "As Kd 8s 5c 3s", "Td Tc 6h 5h 2s"
+        spots = [spot(board, *wide, "river 33 75 150, raise 100, allin", stacks=95) for board in boards]
+        taken.append(sum(solved(one, 0.1).iterations for one in spots))
+    assert taken[0] < 0.9 * taken[1]
 
 
 def test_exploitability_is_measured_at_the_end_and_less_often_later() -> None:
