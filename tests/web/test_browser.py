@@ -492,6 +492,52 @@ def test_pictures_of_the_pages_are_small(visit: Visit) -> None:
     assert sum(sizes) < MOST_BYTES
 
 
+@needs_a_folder
+@pytest.mark.timeout(900)
+def test_pictures_of_the_pages_around_spots_are_small(visit: Visit, browser: Browser, tmp_path: Path) -> None:
+    """Write the other pictures of docs/web.md: `make screens`."""
+    page = visit("/spots/turn?line=check, check / *", viewport={"width": 1280, "height": 500}, color_scheme="light")
+    sizes = [take_picture(page, "cards")]
+    page.goto(urljoin_base(page, "/spots/turn/drill?seat=big+blind"))
+    page.keyboard.press("2")
+    page.locator("[data-key=n]").wait_for()
+    sizes.append(take_picture(page, "drill"))
+    page.goto(urljoin_base(page, "/hands"))
+    folded, called = "hero: folds\n", "hero: calls $5\n*** TURN *** [Ks 7h 2c] [4s]\n*** RIVER *** [Ks 7h 2c 4s] [3s]\n"
+    hands = (("Ah Ad", called), ("Qc Jc", called), ("7c 7d", folded), ("Kh 9h", folded), ("As 5s", called))
+    page.locator("#text").fill("\n\n".join(played(number, *hand) for number, hand in enumerate(hands, 1)))
+    page.get_by_role("button", name="Review").click()
+    page.locator("p", has_text="in 5 decisions after the flop.").wait_for(timeout=600_000)
+    sizes.append(take_picture(page, "hands"))
+    ranges = {"dealer": "TT+,AQs+,AKo", "big_blind": "99-66,AJs,KQs,QJs,JTs"}
+    solve_spots(
+        ranges | {"pot": 10, "stacks": 20, "sizes": "flop 50, allin", "flops": 25, "exploitability": 2}, tmp_path
+    )
+    table = browser.new_page(viewport={"width": 1280, "height": 700})
+    table.goto((tmp_path / "report.html").as_uri())
+    sizes.append(take_picture(table, "flops"))
+    table.close()
+    assert sum(sizes) < 300_000
+
+
+def played(number: int, cards: str, answer: str) -> str:
+    """A hand of hold'em that the big blind goes all-in in on the flop, and hero's answer."""
+    return f"""\
+PokerStars Hand #{number}:  Hold'em No Limit ($0.50/$1.00 USD) - 2024/03/01 20:15:00 ET
+Table 'Example' 2-max Seat #1 is the button
+Seat 1: hero ($100 in chips)
+Seat 2: erin ($7.50 in chips)
+hero: posts small blind $0.50
+erin: posts big blind $1
+*** HOLE CARDS ***
+Dealt to hero [{cards}]
+hero: raises $1.50 to $2.50
+erin: calls $1.50
+*** FLOP *** [Ks 7h 2c]
+erin: bets $5 and is all-in
+{answer}"""
+
+
 def start_again(page: Page, name: str, seed: int) -> None:
     """Go to an agent's table, and start a session whose hands follow from a seed."""
     sit(page, name)
