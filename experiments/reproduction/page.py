@@ -67,11 +67,11 @@ iteration of the first touches 0.94 to 1.23 million nodes, one of ours 0.49 mill
 times the paper's, at equal t about twice. The values are those that the notes of github.com/romaf5/headsup-poker read
 off the figures; the paper prints none.
 
-**With as many nodes an iteration the curve is near the paper's.** 25,000 traversals touch 1.1 million nodes an
-iteration, and three seeds of them are clearly lower at t = 20. With 2 passes over the memory a fit (`advantage.passes`)
-NashConv is 162.4 at t = 45, after 51 million nodes; the paper has 154 at t = 50 after 47 to 61 million. So in this one
-run nodes explain the factor of two at equal t. At equal nodes it is not ahead of 1,000 steps a fit on 10,000
-traversals: those have 141.4 at t = 100, with more SGD steps in all.
+**With as many nodes an iteration the curve is near the paper's.** 25,000 traversals touch 1.1 to 1.2 million nodes an
+iteration, and three seeds of them are clearly lower at t = 20. One seed each went on: 1,000 steps have 177.2 at t = 50
+after 60 million nodes, and 2 passes over the memory a fit (`advantage.passes`) 162.4 at t = 45 after 51 million. The
+paper has 154 at t = 50 after 47 to 61 million. So nodes explain most of the factor of two at equal t. At equal nodes
+more iterations are better: 1,000 steps on 10,000 traversals have 141.4 at t = 100, with more SGD steps in all.
 
 **Early fits learn their samples by heart.** To t = 20, fits of at most 10 passes over the memory have half the steps of
 1,000 a fit, and the one seed is below 1,000 and 4,000 steps. With 25,000 traversals 2 passes are no better than 1,000
