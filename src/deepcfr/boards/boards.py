@@ -300,8 +300,8 @@ _LEAST_BOARDS, _LEAST_RUNOUTS = 32, 4  # minimum per stratum
 class SampledBoards(Boards):
     """The boards of a game, built one at a time and never merged."""
 
-    def __init__(self, game: PokerGame) -> None:
-        super().__init__(game, merge=False)
+    def __init__(self, game: PokerGame, rounds: list[RoundTree] | None = None) -> None:
+        super().__init__(game, merge=False, rounds=rounds)
 
     def after(
         self, board: Board, cards: tuple[int, ...], hands: int = 0, draw: np.random.Generator | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from itertools import chain, combinations, permutations
 
 import numpy as np
 import numpy.typing as npt
@@ -99,7 +99,8 @@ def give_suits(rules: PokerRules, cards: list[int]) -> list[int]:
 
 def all_hands(num_cards: int, hole_cards: int) -> npt.NDArray[np.uint8]:
     """Every private hand in lexicographic order, uint8 [H, hole_cards], cards ascending."""
-    return np.array(list(combinations(range(num_cards), hole_cards)), np.uint8)
+    cards = chain.from_iterable(combinations(range(num_cards), hole_cards))
+    return np.fromiter(cards, np.uint8).reshape(-1, hole_cards)
 
 
 def hand_class(rules: PokerRules, hand: npt.ArrayLike) -> str:

@@ -107,7 +107,7 @@ class SpotSolver:
         self.rounds = [
             tree.raked(spot.rake / 100, inf if spot.cap is None else spot.cap) for tree in round_trees(self.game)
         ]
-        self.board = _board(spot, self.game)
+        self.board = _board(spot, self.game, self.rounds)
         hands = count_hands(self.board, self.game.rules, merge=self.game.suits == "canonical")
         for self.compact in (False, True):  # 16 bits take more time, so only what does not fit otherwise has them
             kept, tables = subgame_bytes(self.rounds, spot.round, hands, compact=self.compact)
@@ -366,9 +366,9 @@ class SpotSolver:
         return f"{'raise to' if facing else 'bet'} {amount_text((after[player] - before) / rules.unit_chips)}"
 
 
-def _board(spot: Spot, game: PokerGame) -> Board:
+def _board(spot: Spot, game: PokerGame, rounds: list[RoundTree]) -> Board:
     """The spot's board, with the hands of either range only."""
-    boards, start = SampledBoards(game), 0
+    boards, start = SampledBoards(game, rounds), 0
     board = boards.root
     for new in game.rules.board_cards[: spot.round + 1]:
         if board.round + 1 == spot.round:

@@ -97,7 +97,7 @@ class SpotTree:
 
     def __init__(self, solver: SpotSolver, names: Sequence[str], strategy: Strategy, first: Street) -> None:
         self.solver, self.names, self.strategy = solver, names, strategy
-        self._boards = SampledBoards(solver.game)
+        self._boards = SampledBoards(solver.game, solver.rounds)
         self._streets: dict[Path, Street] = {(): first}
 
     def ends(self, path: Path = ()) -> dict[str, int]:
