@@ -58,13 +58,13 @@ def test_a_spot_that_is_ended_is_written(tmp_path: Path, monkeypatch: pytest.Mon
 
     def struck(solver: SubgameSolver, *arguments: Any) -> None:
         run(solver, *arguments)
-        if solver.iteration == 10:  # the first that are done together
+        if solver.iteration == 16:  # the first that are done together
             signal.raise_signal(number)
 
     monkeypatch.setattr(SubgameSolver, "run", struck)
     out = tmp_path / "spot.json"
     outcome = deepcfr("spot", *RIVER, "--exploitability", 0, "--out", out)
     assert outcome.status == 128 + number
-    assert json.loads(out.read_text())["iterations"] == 10
+    assert json.loads(out.read_text())["iterations"] == 16
     assert f"Wrote {out}.\n" in outcome.out
     assert outcome.err.endswith(f"deepcfr: ended by {number.name}.\n")
