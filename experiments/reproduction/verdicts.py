@@ -143,20 +143,24 @@ def _judge_not_above(test: NotAbove, result: StudyResult) -> Judgement:
 def _judge_fewer_nodes(test: FewerNodes, result: StudyResult) -> Judgement:
     """It holds if every run of the other arm needs the stated nodes, and does not hold if every one gets there before."""
     arm, than = result.arms[test.arm], result.arms[test.than]
-    end = final(arm)
-    if end is None or not than.runs:
-        return _unsaid(test, result, "at the end")
-    own = sum(run.curve[-1].nodes for run in arm.furthest) / len(arm.furthest)
-    needed = [nodes_to_reach(run, end.mean) for run in than.furthest]
+    where = "at the end" if test.at == "the end" else f"at iteration {test.at:,}"
+    points = [run.curve[-1] for run in arm.furthest]
+    if test.at != "the end":
+        points = [point for run in arm.runs.values() for point in run.curve if point.iteration == test.at]
+    if not points or not than.runs:
+        return _unsaid(test, result, where)
+    level = interval_of([point.nash_conv for point in points])
+    own = sum(point.nodes for point in points) / len(points)
+    needed = [nodes_to_reach(run, level.mean) for run in than.furthest]
     least = [nodes or run.curve[-1].nodes for nodes, run in zip(needed, than.furthest, strict=True)]
     factors = sorted(nodes / own for nodes in least)
     reached = sum(nodes is not None for nodes in needed)
     words = (
-        f"{arm.arm.label} has {end.mean:,.1f} {result.unit} after {own:,.0f} nodes; {reached} of {len(needed)} runs of "
+        f"{arm.arm.label} has {level.mean:,.1f} {result.unit} after {own:,.0f} nodes; {reached} of {len(needed)} runs of "
         f"{than.arm.label} reached that, and took or ended at {factors[0]:,.2g} to {factors[-1]:,.2g} times as many; "
         f"stated: at least {test.factor:,.0f}"
     )
-    if min(end.count, len(needed)) < LEAST_SEEDS:
+    if min(level.count, len(needed)) < LEAST_SEEDS:
         return Judgement("not shown", f"{words}; {_FEW}")
     if factors[0] >= test.factor:
         return Judgement("holds", words)

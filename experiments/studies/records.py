@@ -79,11 +79,14 @@ class NotAbove:
 
 @dataclass(frozen=True)
 class FewerNodes:
-    """To come down to the NashConv that `arm` has at its end, `than` touches at least `factor` times as many nodes."""
+    """To come down to the NashConv of `arm`, at its end or another iteration, `than` touches at least `factor` times as
+    many nodes.
+    """
 
     arm: str
     than: str
     factor: float = 1.0
+    at: int | Literal["the end"] = "the end"
 
 
 @dataclass(frozen=True)

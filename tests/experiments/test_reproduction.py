@@ -258,6 +258,12 @@ def test_fewer_nodes_compares_where_a_level_is_first_reached(root: Path) -> None
     )
     assert outcome(root, FewerNodes("plain", "few"))[0] == "holds"  # few never comes down to 11
     assert outcome(root, FewerNodes("plain", "few", 2))[0] == "not shown"  # but its runs end before twice the nodes
+    found, words = outcome(root, FewerNodes("plain", "few", at=1))  # 40, where few is at iteration 2
+    assert found == "holds"
+    assert f"plain has 40.0 mA/g after {NODES[1]:,} nodes; 3 of 3 runs" in words
+    assert f" {NODES[2] / NODES[1]:,.2g} to {NODES[2] / NODES[1]:,.2g} times" in words
+    assert outcome(root, FewerNodes("few", "plain", at=2))[0] == "does not hold"
+    assert outcome(root, FewerNodes("few", "plain", at=3)) == ("cannot be said", "no evaluations at iteration 3")
     shutil.rmtree(arm_path(root, STUDY, "quick", ARMS[1], 1))
     shutil.rmtree(arm_path(root, STUDY, "quick", ARMS[1], 2))
     assert outcome(root, FewerNodes("plain", "few"))[0] == "not shown"  # one seed
