@@ -320,6 +320,11 @@ def test_grids_and_charts_are_saved_as_the_page_shows_them(
     if name == "cards":
         page.get_by_role("link", name="Choose other cards").click()
         page.locator(".runouts .strip").first.wait_for()
+    page.evaluate("""() => {
+        const pen = CanvasRenderingContext2D.prototype, draw = pen.fillText;
+        window.written = [];
+        pen.fillText = function (text, ...at) { window.written.push(text); draw.call(this, text, ...at); };
+    }""")
     with page.expect_download() as download:
         page.get_by_role("button", name="PNG").nth(place).click()
     assert download.value.suggested_filename.endswith(f" · deepcfr {name}.png")
@@ -330,6 +335,10 @@ def test_grids_and_charts_are_saved_as_the_page_shows_them(
     pixels = [np.asarray(image.resize((130, 130)), dtype=float) for image in images]
     assert np.abs(pixels[0] - pixels[1]).mean() < 4  # of 255; texts are a little elsewhere
     assert pixels[1].std(axis=(0, 1)).max() > 10
+    suits = [text for text in page.evaluate("window.written") if text in "♠♥♦♣"]
+    cards = page.locator(f"{part} .pip").evaluate_all("pips => pips.map(pip => pip.classList[1])")
+    assert suits == [{"spade": "♠", "heart": "♥", "diamond": "♦", "club": "♣"}[card] for card in cards]
+    assert len(suits) == (48 if name == "cards" else 0)
 
 
 def test_a_drill_is_played_by_keyboard(visit: Visit) -> None:
