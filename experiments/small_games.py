@@ -51,11 +51,11 @@ OPENSPIEL = {
     "goofspiel": "goofspiel(num_cards=4,imp_info=True,points_order=descending)",
 }
 SOLVERS = ("egt", "xfp", "cfr", "cfr+", "pcfr+", "dcfr")
-MARKS = (100, 1_000)  # iterations
+MARKS = (100, 200, 1_000, 2_000)  # iterations
 
 
 def tables() -> None:
-    """Print NashConv / 2 of our solvers after 100 and 1,000 iterations, and of OpenSpiel's by the order of updates."""
+    """Print NashConv / 2 of our solvers after some numbers of iterations, and of OpenSpiel's by the order of updates."""
     solved = {game: {solver: solve(name, solver) for solver in SOLVERS} for game, name in OPENSPIEL.items()}
     orders = {
         f"{game} {kind}": {
@@ -69,7 +69,7 @@ def tables() -> None:
 
 
 def solve(name: str, solver: str) -> list[float]:
-    """NashConv / 2 in thousandths after 100 and 1,000 iterations of a solver in tables."""
+    """NashConv / 2 in thousandths of a solver in tables after each number of iterations in `MARKS`."""
     run = train(f"openspiel:{name}", solver=solver, iterations=MARKS[-1])
     return [exploitability(run.agent).exploitability for record in run if record.iteration in MARKS]
 
