@@ -47,7 +47,8 @@ again on a small flop hold'em, `fhp-mini`. Other pages have its [setting on flop
 * A statement *holds* if the means have the stated order and the 95 % intervals do not overlap. It *does not hold* if
   they have the opposite order and do not overlap, in a study that is like the paper in what matters. All other cases are
   *not shown*. For "not higher" and "levels off" the whole 95 % interval of the difference (Welch's) must be inside the
-  allowed range.
+  allowed range. Arms with the same iterates are judged by their differences, seed by seed. For "fewer nodes" every run
+  must need so many.
 * Nodes touched are histories visited by traversals or episodes; full-width solvers count differently
   ([fhp.md](fhp.md#how-costs-are-counted)).
 * `experiments/studies` has the settings of every arm, `experiments/results/records` the runs with commit, hardware and
@@ -61,21 +62,23 @@ iterations: a run counts as far as it was evaluated. The first table has the run
 values at its end; compare equal t in the second. A figure without an interval is of one seed. NashConv is exact.
 
 **Two curves of the paper.** One has 10,000 traversals an iteration (figure 3, left), one 4,000 SGD steps a fit (figure
-3, middle). The paper does not tell the steps of the first or the traversals of the second. The second is far lower at
-t = 50, and by footnote 6 its memories fill in one or two iterations, so it has far more traversals. By figure 2 an
-iteration of the first touches 0.94 to 1.23 million nodes, one of ours 0.49 million: at equal nodes ours is 1.1 to 1.3
-times the paper's, at equal t about twice. The values are those that the notes of github.com/romaf5/headsup-poker read
-off the figures; the paper prints none.
+3, middle), which section 5.2 gives for all of FHP. They do not agree: 154 against 75 at t = 50, 40 against 65 at the
+end, where the first one is like 8,000 to 16,000 steps of the second (43 and 37). So the second has more traversals, it
+seems, and the first more steps. The values are those that the notes of github.com/romaf5/headsup-poker read off the
+figures; the paper prints none.
 
-**With as many nodes an iteration the curve is near the paper's.** 25,000 traversals touch 1.1 to 1.2 million nodes an
-iteration, and three seeds of them are clearly lower at t = 20. One seed each went on: 1,000 steps have 177.2 at t = 50
-after 60 million nodes, and 2 passes over the memory a fit (`advantage.passes`) 162.4 at t = 45 after 51 million. The
-paper has 154 at t = 50 after 47 to 61 million. So nodes explain most of the factor of two at equal t. At equal nodes
-more iterations are better: 1,000 steps on 10,000 traversals have 141.4 at t = 100, with more SGD steps in all.
+**At equal t ours is 1.5 to 2.5 times the first curve.** By figure 2 an iteration of it touches 0.94 to 1.23 million
+nodes, one of ours 0.47 to 0.49 million. At equal nodes ours is 0.9 to 1.2 times the paper's where that is at t = 50,
+and 1.3 to 1.7 times where it is at t = 100: the gap grows.
 
-**Early fits learn their samples by heart.** To t = 20, fits of at most 10 passes over the memory have half the steps of
-1,000 a fit, and the one seed is below 1,000 and 4,000 steps. With 25,000 traversals 2 passes are no better than 1,000
-steps. Targets in chips, which are fitted less closely, come to [a tenth less](levers.md) in one seed of 1,000 steps.
+**More traversals close most of it at t = 50.** 25,000 touch 1.1 to 1.2 million nodes an iteration, and three seeds of
+them are clearly lower at t = 20. One seed went on with 1,000 steps: at t = 50 it has 1.15 times the paper's, and with
+10,000 traversals 1.46 times. At equal nodes more iterations are better: 10,000 traversals have 141.4 at t = 100.
+
+**Early fits learn their samples by heart.** To t = 20, fits of at most 10 passes over the memory (`advantage.passes`)
+have half the steps of 1,000 a fit, and the one seed is below 1,000 and 4,000 steps. With 25,000 traversals 2 passes
+have 251.7 at t = 20, no better than 1,000 steps, and 162.4 at t = 45. Targets in chips, which are fitted less closely,
+come to [a tenth less](levers.md) in one seed of 1,000 steps.
 """
 _FAMILY_OPENING = """# Relatives of Deep CFR compared
 

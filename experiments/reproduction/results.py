@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from statistics import mean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +58,11 @@ class SeedRun:
     def last(self) -> float:
         """NashConv at the last evaluation."""
         return self.curve[-1].nash_conv
+
+    @property
+    def since_full(self) -> list[Point]:
+        """The evaluations with full memories."""
+        return [point for point in self.curve if self.full_from is not None and point.iteration >= self.full_from]
 
 
 @dataclass(frozen=True)
@@ -170,6 +176,12 @@ def _full_from(config: RunConfig, lines: Sequence[Mapping[str, Any]]) -> int | N
 def final(result: ArmResult) -> Interval | None:
     """NashConv at the last evaluation of the furthest runs; None without a run."""
     return interval_of([run.last for run in result.furthest]) if result.runs else None
+
+
+def mean_when_full(result: ArmResult) -> Interval | None:
+    """Each run's mean over its evaluations with full memories; None if the memories of a run were not full."""
+    found = [run.since_full for run in result.runs.values()]
+    return interval_of([mean(point.nash_conv for point in points) for points in found]) if found and all(found) else None
 
 
 def at_iteration(result: ArmResult, iteration: int) -> Interval | None:

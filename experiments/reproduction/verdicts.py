@@ -14,9 +14,10 @@ from experiments.reproduction.results import (
     at_nodes,
     common_nodes,
     final,
+    mean_when_full,
     nodes_to_reach,
 )
-from experiments.studies import LEAST_SEEDS, Below, FewerNodes, Filled, LevelsOff, NotAbove, Statement, Test
+from experiments.studies import LEAST_SEEDS, Below, FewerNodes, LevelsOff, Moves, NotAbove, Statement, Test
 
 Outcome = Literal["holds", "not shown", "does not hold", "cannot be said"]
 _WORST_FIRST: tuple[Outcome, ...] = ("cannot be said", "does not hold", "not shown", "holds")
@@ -53,7 +54,7 @@ def judge(test: Test, result: StudyResult) -> Judgement:
         return _judge_fewer_nodes(test, result)
     if isinstance(test, LevelsOff):
         return _judge_levels_off(test, result)
-    return _judge_filled(test, result)
+    return _judge_moves(test, result)
 
 
 def arms_of(test: Test) -> tuple[str, ...]:
@@ -77,6 +78,8 @@ def _judge_below(test: Below, result: StudyResult) -> Judgement:
         where = "at equal nodes" if nodes is None else f"at {nodes:,} nodes"
         if nodes is not None:
             pair = at_nodes(better, nodes), at_nodes(worse, nodes)
+    elif test.at == "full memories":
+        pair, where = (mean_when_full(better), mean_when_full(worse)), "in the mean since memories are full"
     elif test.at == "the end":
         pair, where = (final(better), final(worse)), "at the end"
     else:
@@ -192,17 +195,19 @@ def _judge_levels_off(test: LevelsOff, result: StudyResult) -> Judgement:
     return Judgement(min(first.outcome, outcome, key=_WORST_FIRST.index), words)
 
 
-def _judge_filled(test: Filled, result: StudyResult) -> Judgement:
+def _judge_moves(test: Moves, result: StudyResult) -> Judgement:
     arm = result.arms[test.arm]
-    if not arm.runs:
-        return _unsaid(test, result, "at the end")
-    since = [run.full_from for run in arm.runs.values()]
-    full = [iteration for iteration in since if iteration is not None]
-    if len(full) < len(since):
-        return Judgement("cannot be said", f"the memories of {arm.arm.label} were not full at the end")
-    first, last = min(full), max(full)
-    when = f"iteration {first:,}" if first == last else f"iterations {first:,} to {last:,}"
-    return Judgement("holds", f"{arm.arm.label} full from {when} on")
+    found = [points for run in arm.runs.values() if len(points := run.since_full) > 1]
+    if not found:
+        return _unsaid(test, result, "with full memories")
+    change = interval_of([points[-1].nash_conv - points[0].nash_conv for points in found])
+    first = min(points[0].iteration for points in found)
+    words = f"{arm.arm.label} changes by {change} {result.unit} from iteration {first:,} to the end, seed by seed"
+    if change.count < LEAST_SEEDS:
+        return Judgement("not shown", f"{words}: {_FEW}")
+    rise = change.mean if test.rises else -change.mean
+    outcome: Outcome = "holds" if rise > change.half else "does not hold" if -rise > change.half else "not shown"
+    return Judgement(outcome, words)
 
 
 def _unsaid(test: Test, result: StudyResult, where: str) -> Judgement:

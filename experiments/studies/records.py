@@ -57,14 +57,15 @@ class Arm:
 
 @dataclass(frozen=True)
 class Below:
-    """The arm `better` has a smaller NashConv than `worse`: at an iteration, at the end, or at equal nodes.
+    """The arm `better` has a smaller NashConv than `worse`: at an iteration, at the end, at equal nodes, or in the mean
+    over evaluations since memories are full.
 
     `paired` arms have the same iterates seed by seed, and their differences are judged.
     """
 
     better: str
     worse: str
-    at: int | Literal["the end", "equal nodes"] = "the end"
+    at: int | Literal["the end", "equal nodes", "full memories"] = "the end"
     paired: bool = False
 
 
@@ -100,13 +101,14 @@ class LevelsOff:
 
 
 @dataclass(frozen=True)
-class Filled:
-    """The memories of an arm were full before its end, as the arm requires."""
+class Moves:
+    """From the first evaluation with full memories to the last one NashConv falls, or rises, seed by seed."""
 
     arm: str
+    rises: bool = False
 
 
-Test = Below | NotAbove | FewerNodes | LevelsOff | Filled
+Test = Below | NotAbove | FewerNodes | LevelsOff | Moves
 
 
 @dataclass(frozen=True)

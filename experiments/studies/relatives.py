@@ -35,7 +35,7 @@ _RELATIVES: dict[NamedSolver, Published | None] = {
 
 _SD_CFR = Statement(
     "The value networks' average (SD-CFR) is less exploitable than the policy network.",
-    "section 4", (Below("sd-cfr", "deep-cfr", paired=True),), "SD-CFR lacks some iterations at equal time.",
+    "section 4", (Below("sd-cfr", "deep-cfr", paired=True),),
 )  # fmt: skip
 
 

@@ -53,6 +53,17 @@ class RegretArm:
     seeds: int
     points: list[RegretPoint]
 
+    @property
+    def tested(self) -> list[RegretPoint]:
+        """The points that test the bound: where it is below the regret of uniform play, which is that of iteration 1."""
+        most = self.points[0].regret.mean
+        return [point for point in self.points if point.bound is not None and point.bound < most]
+
+    @property
+    def broken(self) -> int:
+        """The number of points whose regret is above the bound."""
+        return sum(point.bound is not None and point.regret.mean > point.bound for point in self.points)
+
 
 @dataclass(frozen=True)
 class TheoremResult:
@@ -112,10 +123,10 @@ def _facts(result: TheoremResult) -> dict[str, Any]:
     """Return what the section of a game on the page is made of."""
     facts = {"game": result.game, "unit": result.unit, "rho": RHO, "traversals": TRAVERSALS, **asdict(result.facts)}
     missing = "".join(f"Missing: {sentence}.\n\n" for sentence in result.missing)
-    return facts | {"missing": missing, "arms": [_arm(arm, 1000 * result.facts.range) for arm in result.arms]}
+    return facts | {"missing": missing, "arms": [_arm(arm) for arm in result.arms]}
 
 
-def _arm(arm: RegretArm, most: float) -> dict[str, Any]:
+def _arm(arm: RegretArm) -> dict[str, Any]:
     last = arm.points[-1]
     found = {
         "label": arm.label, "seeds": arm.seeds, "held": "", "iteration": f"{last.iteration:,}", "regret": last.regret,
@@ -123,13 +134,10 @@ def _arm(arm: RegretArm, most: float) -> dict[str, Any]:
     }  # fmt: skip
     if last.bound is None:
         return found
-    bounds = [(point.bound or 0.0, point.regret.mean) for point in arm.points]
-    tested = [bound for bound, _ in bounds if bound < most]
-    over = sum(regret > bound for bound, regret in bounds)
     return found | {
         "sampling": f"{last.sampling:,.0f}", "approximation": f"{last.approximation or 0.0:,.0f}",
         "ratio": f"{last.bound / last.regret.mean:,.0f}",
-        "held": f"; the bound is broken at {over} points" if over
-        else f"; the bound holds at the {len(tested)} points where it is below Δ" if tested
-        else "; the bound is above Δ",
+        "held": f"; the bound is broken at {arm.broken} points" if arm.broken
+        else f"; the bound holds at the {len(arm.tested)} points that test it" if arm.tested
+        else "; no point tests it",
     }  # fmt: skip

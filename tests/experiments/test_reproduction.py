@@ -24,6 +24,7 @@ from experiments.reproduction.results import (
     StudyResult,
     at_nodes,
     common_nodes,
+    mean_when_full,
     final,
     read_study,
 )
@@ -33,8 +34,8 @@ from experiments.studies import (
     Arm,
     Below,
     FewerNodes,
-    Filled,
     LevelsOff,
+    Moves,
     NotAbove,
     Plan,
     Published,
@@ -292,11 +293,20 @@ def test_what_is_about_full_memories_needs_them_full(tmp_path: Path) -> None:
     arms = (Arm("plain", "plain", settings), Arm("large", "large", TINY))
     study = Study("fig4-left", "4", "A study", "About nothing.", {"quick": Plan({}, arms, "plain", ())})
     for name in ("plain", "large"):
-        for seed in range(2):
-            made_up(tmp_path, name, seed, [40.0, 20.0, 10.0], study)
+        for seed in range(3):
+            made_up(tmp_path, name, seed, [40.0, 20.0, 10.0 + seed], study)
     result = read(tmp_path, study)
-    assert judge(Filled("plain"), result) == ("holds", "plain full from iteration 2 on")
-    assert judge(Filled("large"), result) == ("cannot be said", "the memories of large were not full at the end")
+    change = "plain changes by -9.0 ± 2.5 mA/g from iteration 2 to the end, seed by seed"  # full from there on
+    assert judge(Moves("plain"), result) == ("holds", change)
+    assert judge(Moves("plain", rises=True), result) == ("does not hold", change)
+    assert judge(Moves("large"), result)[0] == "cannot be said"
+    mean = mean_when_full(result.arms["plain"])
+    assert mean is not None
+    assert (mean.mean, mean.count) == (15.5, 3)
+    assert judge(Below("plain", "plain", "full memories"), result)[0] == "not shown"
+    assert judge(Below("plain", "large", "full memories"), result)[0] == "cannot be said"
+    shutil.rmtree(arm_path(tmp_path, study, "quick", arms[0], 2))
+    assert judge(Moves("plain"), read(tmp_path, study))[0] == "not shown"  # two seeds
 
 
 def test_at_equal_nodes_curves_are_read_between_evaluations(root: Path) -> None:
