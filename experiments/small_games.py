@@ -74,7 +74,9 @@ def twice() -> None:
     """Print the same of Discounted CFR after twice the iterations: as many nodes as the excessive gap technique touches."""
     marks = [2 * mark for mark in MARKS]
     solved = {game: solve(name, "dcfr", marks) for game, name in OPENSPIEL.items()}
-    print(json.dumps({"environment": environment("cpu", 1), "unit": "mpoints/g", "iterations": marks, **solved}, indent=2))
+    print(
+        json.dumps({"environment": environment("cpu", 1), "unit": "mpoints/g", "iterations": marks, **solved}, indent=2)
+    )
 
 
 def solve(name: str, solver: str, marks: Sequence[int]) -> list[float]:

@@ -181,7 +181,9 @@ def final(result: ArmResult) -> Interval | None:
 def mean_when_full(result: ArmResult) -> Interval | None:
     """Each run's mean over its evaluations with full memories; None if the memories of a run were not full."""
     found = [run.since_full for run in result.runs.values()]
-    return interval_of([mean(point.nash_conv for point in points) for points in found]) if found and all(found) else None
+    return (
+        interval_of([mean(point.nash_conv for point in points) for points in found]) if found and all(found) else None
+    )
 
 
 def at_iteration(result: ArmResult, iteration: int) -> Interval | None:

@@ -485,10 +485,16 @@ def _lin_plan() -> Plan:
         Statement("Exploration decay lowers NashConv early.", "section 6.2", both("decay", early)),
         Statement("Rewards of shape y2 lower NashConv.", "section 6.3", both("y2"), other),
         Statement("Decay, y2 and initial strategies together lower NashConv.", "section 6", both("together"), other),
-        Statement("Initial strategies lower NashConv early and at the end, with plain sums as in the paper.", "section 7",
-                  (Below("win-rates-plain", "plain", early), Below("win-rates-plain", "plain"))),
-        Statement("The same with linear weights.", "section 7",
-                  (Below("win-rates", "lossless", early), Below("win-rates", "lossless"))),
+        Statement(
+            "Initial strategies lower NashConv early and at the end, with plain sums as in the paper.",
+            "section 7",
+            (Below("win-rates-plain", "plain", early), Below("win-rates-plain", "plain")),
+        ),
+        Statement(
+            "The same with linear weights.",
+            "section 7",
+            (Below("win-rates", "lossless", early), Below("win-rates", "lossless")),
+        ),
         Statement("Buckets lower NashConv early.", "section 5", both("texture", early)),
     )
     return Plan({}, tuple(arms), "lossless", statements)

@@ -24,8 +24,8 @@ from experiments.reproduction.results import (
     StudyResult,
     at_nodes,
     common_nodes,
-    mean_when_full,
     final,
+    mean_when_full,
     read_study,
 )
 from experiments.reproduction.verdicts import judge, judge_statement
