@@ -37,8 +37,8 @@ Does what the papers say hold here? Each row has a statement, our verdict, and w
 figures. **Holds** and **does not hold** need three seeds or more and 95 % intervals that do not overlap, if runs are random
 ([rules](reproduction.md)); everything else is **not shown**, a single run above all. *Out of reach* means that a test needs
 more than this project has had. A small game can show that a statement holds; only a study like the paper's in what matters
-can refute it, so little is refuted here. Several verdicts in a row are of the parts of a statement, or of games, in that order;
-the worst one counts. Names such as *fig2* are studies, at their quick budget unless *paper* is added.
+can refute it, so little is refuted here. Several verdicts in a row are of the parts of a statement, or of games, in that
+order; the worst one counts. Names such as *fig2* are studies, at their quick budget unless *paper* is added.
 `python -m experiments report` writes this page.
 """
 

@@ -526,7 +526,8 @@ FIGURES: dict[StudyName, Study] = {
         ),
         _study(
             "fig3-right", "3, right", "Network width",
-            "The number d of features in the hidden layers of all networks. We chose the widths.", _figure_3_right, "network.width",
+            "The number d of features in the hidden layers of all networks. We chose the widths.",
+            _figure_3_right, "network.width",
         ),
         _study(
             "fig4-left", "4, left", "Ablations",
