@@ -1,13 +1,12 @@
 """Fill templates of pages with figures from records: experiments/templates/NAME.md.
 
 A field names a file, then keys: `{tabular[mccfr_leduc_ratio]:down}` is of experiments/results/tabular.json, and
-`{models/fhp/metrics[-1][seconds]:up/60}` of the last line of a model's metrics. In a list a key is an index, a slice, or
+`{models/fhp/metrics[-1][seconds]:up/60}` of the last line of a model's metrics. In a list a key is an index, or
 what a row has, such as `[setting=paper,t=20]`. What follows the colon is Python's format of the value, or:
 
-* `up2` or `down2`: rounded up or down to two digits; `near2`: to the nearest; `/60` behind it divides first;
-* `commit`: the first ten digits, with a mark for uncommitted changes; `count`: the length of a list;
-* `<nash_conv:up2> at <iteration>`: that text for every item of a list, joined by commas; with `and` in front by "and", with
-  `lines` by ends of lines.
+* `up2` or `down2`: rounded up or down to two digits; `/60` behind it divides first;
+* `commit`: the first ten digits, with a mark for uncommitted changes;
+* `<nash_conv:up2> at <iteration>`: that text for every item of a list, joined by commas; with `lines` by ends of lines.
 """
 
 from __future__ import annotations
@@ -49,11 +48,6 @@ def down(value: float, digits: int) -> str:
     return f"{floor(value * 10**digits) / 10**digits:,.{digits}f}"
 
 
-def near(value: float, digits: int) -> str:
-    """A figure rounded to the nearest."""
-    return f"{value:,.{digits}f}"
-
-
 def short(commit: str) -> str:
     """The first ten digits of a commit, and a mark for uncommitted changes."""
     return commit[:10] + ", changed" * ("+" in commit)
@@ -85,18 +79,14 @@ class Filler(Formatter):
         return value, field_name
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        if rounding := re.fullmatch(r"(up|down|near)(\d?)(?:/(.+))?", format_spec):
+        if rounding := re.fullmatch(r"(up|down)(\d?)(?:/(.+))?", format_spec):
             way, digits, unit = rounding.groups()
-            return {"up": up, "down": down, "near": near}[way](value / float(unit or 1), int(digits or 0))
+            return {"up": up, "down": down}[way](value / float(unit or 1), int(digits or 0))
         if format_spec == "commit":
             return short(value)
-        if format_spec == "count":
-            return str(len(value))
         if isinstance(value, list):
-            joiner, text = ", ", format_spec
-            for word, other in (("and", " and "), ("lines", "\n")):
-                if format_spec.startswith(word):
-                    joiner, text = other, format_spec.removeprefix(word)
+            text = format_spec.removeprefix("lines")
+            joiner = ", " if text == format_spec else "\n"
             return joiner.join(self.vformat(text.replace("<", "{").replace(">", "}"), (), item) for item in value)
         return str(super().format_field(value, format_spec))
 
@@ -105,5 +95,4 @@ def _item(rows: Sequence[Any], key: str) -> Any:
     if "=" in key:
         wanted = [part.split("=") for part in key.split(",")]
         return next(row for row in rows if all(str(row[name]).startswith(text) for name, text in wanted))
-    bounds = [int(part) if part else None for part in key.split(":")]
-    return rows[slice(*bounds)] if len(bounds) > 1 else rows[int(key)]
+    return rows[int(key)]
