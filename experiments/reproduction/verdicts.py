@@ -160,7 +160,7 @@ def _judge_fewer_nodes(test: FewerNodes, result: StudyResult) -> Judgement:
     reached = sum(nodes is not None for nodes in needed)
     words = (
         f"{arm.arm.label} has {level.mean:,.1f} {result.unit} after {own:,.0f} nodes; {reached} of {len(needed)} runs of "
-        f"{than.arm.label} reached that, and took or ended at {factors[0]:,.2g} to {factors[-1]:,.2g} times as many; "
+        f"{than.arm.label} reached that, and took or ended at {_times(factors[0])} to {_times(factors[-1])} times as many; "
         f"stated: at least {test.factor:,.0f}"
     )
     if min(level.count, len(needed)) < LEAST_SEEDS:
@@ -170,6 +170,10 @@ def _judge_fewer_nodes(test: FewerNodes, result: StudyResult) -> Judgement:
     if reached == len(needed) and factors[-1] < test.factor:
         return Judgement("does not hold", words)
     return Judgement("not shown", words)
+
+
+def _times(factor: float) -> str:
+    return f"{factor:,.0f}" if factor >= 10 else f"{factor:.2g}"
 
 
 def _judge_levels_off(test: LevelsOff, result: StudyResult) -> Judgement:
