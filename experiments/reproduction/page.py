@@ -279,13 +279,14 @@ def _cell(value: Interval) -> str:
 
 
 def _curves(result: StudyResult) -> Iterator[str]:
-    """NashConv at every evaluated iteration, as far as the runs have come, and the paper's."""
+    """NashConv at every iteration where a run with networks was evaluated, and the paper's."""
     found = {
         name: {point.iteration for run in arm.runs.values() for point in run.curve} for name, arm in result.arms.items()
     }
+    networks = (found[name] for name, arm in result.arms.items() if not arm.arm.tabular)
     read = {name: arm.arm.published.curves if arm.arm.published else () for name, arm in result.arms.items()}
     theirs = (point for curves in read.values() for curve in curves for point in curve.points)
-    columns = sorted(set().union(*found.values(), (t for t, _ in theirs)))
+    columns = sorted(set().union(*networks, (t for t, _ in theirs)))
     if not any(found.values()):
         return
     yield from paragraphs(f"Exact NashConv in {result.unit} by iteration:")
@@ -373,7 +374,7 @@ def _missing(result: StudyResult) -> Iterator[str]:
     for arm in result.arms.values():
         reasons: dict[str, list[str]] = {}
         for seed, reason in arm.missing.items():
-            if reason != NOT_THERE or len(arm.runs) < LEAST_SEEDS:
+            if seed not in arm.runs and (reason != NOT_THERE or len(arm.runs) < LEAST_SEEDS):
                 reasons.setdefault(reason, []).append(str(seed))
         for reason, seeds in reasons.items():
             found.setdefault(f"seed {', '.join(seeds)} {reason}", []).append(arm.arm.label)

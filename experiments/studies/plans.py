@@ -184,8 +184,6 @@ def _against_tables(deep: str, coarse: str, fine: str, early: int, otherwise: st
     return (
         Statement("A coarser abstraction converges faster and ends more exploitable.", source,
                   (Below(coarse, fine, early), Below(fine, coarse))),
-        Statement("Deep CFR is less exploitable than the lossless abstraction after touching as many nodes.", source,
-                  (Below(deep, "lossless", "equal nodes"),)),
         Statement("At its end Deep CFR is about as exploitable as the largest abstraction.", source,
                   (NotAbove(deep, fine),), otherwise),
         Statement("Deep CFR gets there after fewer nodes than the largest abstraction.", source,
