@@ -71,17 +71,18 @@ figures; the paper prints none.
 nodes, one of ours 0.47 to 0.49 million. At equal nodes ours is 0.9 to 1.2 times the paper's where that is at t = 50,
 and 1.3 to 1.7 times where it is at t = 100: the gap grows.
 
-**More traversals close most of it at t = 50.** 25,000 touch 1.1 to 1.2 million nodes an iteration, and three seeds of
-them are clearly lower at t = 20. One seed went on with 1,000 steps: at t = 50 it has 1.15 times the paper's, and with
-10,000 traversals 1.46 times. At equal nodes more iterations are better: 10,000 traversals have 141.4 at t = 100.
+**More traversals close most of it at t = 50, and little at t = 100.** 25,000 touch 1.1 to 1.2 million nodes an
+iteration, and three seeds of them are clearly lower at t = 20. One seed went on with 1,000 steps: 1.15 times the
+paper's at t = 50, where 10,000 traversals have 1.46 times, but 1.8 times (125.2, predicted 98) at t = 100, where 10,000
+have 2.0 times. By then the steps of a fit limit, it seems: in figure 3, middle, 1,000 of them end at 110.
 
 **Tables (figure 2).** By nodes Deep CFR is far ahead of 20,000 buckets and of no abstraction at t = 20, where tables
 have touched as many, and behind 200 and 2,000 buckets, which end higher than 20,000.
 
 **Early fits learn their samples by heart.** To t = 20, fits of at most 10 passes over the memory (`advantage.passes`)
-have half the steps of 1,000 a fit, and the one seed is below 1,000 and 4,000 steps. With 25,000 traversals 2 passes
-have 251.7 at t = 20, no better than 1,000 steps, and 162.4 at t = 45. Targets in chips, which are fitted less closely,
-come to [a tenth less](levers.md) in one seed of 1,000 steps.
+have half the steps of 1,000 a fit, and the one seed is below 1,000 and 4,000 steps. With 25,000 traversals 2 passes are
+no better than 1,000 steps at t = 20. Targets in chips, which are fitted less closely, come to [a tenth
+less](levers.md) in one seed of 1,000 steps.
 """
 _FAMILY_OPENING = """# Relatives of Deep CFR compared
 
