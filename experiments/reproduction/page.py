@@ -76,8 +76,8 @@ iteration, and three seeds of them are clearly lower at t = 20. One seed went on
 paper's at t = 50, where 10,000 traversals have 1.46 times, but 1.8 times (125.2, predicted 98) at t = 100, where 10,000
 have 2.0 times. By then the steps of a fit limit, it seems: in figure 3, middle, 1,000 of them end at 110.
 
-**Tables (figure 2).** By nodes Deep CFR is far ahead of 20,000 buckets and of no abstraction at t = 20, where tables
-have touched as many, and behind 200 and 2,000 buckets, which end higher than 20,000.
+**Tables (figure 2).** At t = 20 tables have touched as many nodes. There 1,000 steps are ahead of 2,000 buckets, far ahead
+of 20,000 and of no abstraction, and behind 200 buckets, which end highest of the three.
 
 **Early fits learn their samples by heart.** To t = 20, fits of at most 10 passes over the memory (`advantage.passes`)
 have half the steps of 1,000 a fit, and the one seed is below 1,000 and 4,000 steps. With 25,000 traversals 2 passes are

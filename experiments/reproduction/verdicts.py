@@ -201,8 +201,8 @@ def _judge_levels_off(test: LevelsOff, result: StudyResult) -> Judgement:
 
 def _judge_moves(test: Moves, result: StudyResult) -> Judgement:
     arm = result.arms[test.arm]
-    found = [points for run in arm.runs.values() if len(points := run.since_full) > 1]
-    if not found:
+    found = [run.since_full for run in arm.runs.values()]
+    if not found or min(map(len, found)) < 2:
         return _unsaid(test, result, "with full memories")
     change = interval_of([points[-1].nash_conv - points[0].nash_conv for points in found])
     first = min(points[0].iteration for points in found)

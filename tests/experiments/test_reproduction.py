@@ -307,6 +307,9 @@ def test_what_is_about_full_memories_needs_them_full(tmp_path: Path) -> None:
     assert judge(Below("plain", "large", "full memories"), result)[0] == "cannot be said"
     shutil.rmtree(arm_path(tmp_path, study, "quick", arms[0], 2))
     assert judge(Moves("plain"), read(tmp_path, study))[0] == "not shown"  # two seeds
+    made_up(tmp_path, "plain", 2, [40.0, 20.0], study)  # stopped: a run that has not got there is none to leave out
+    growing = replace(study, growing=True)
+    assert judge(Moves("plain"), read(tmp_path, growing))[0] == "cannot be said"
 
 
 def test_at_equal_nodes_curves_are_read_between_evaluations(root: Path) -> None:
