@@ -3,7 +3,7 @@
 python -m experiments.averages RUN > experiments/results/averages.json
 
 SD-CFR takes an evaluation of every network, so all three are measured in the game that deals a sample of the boards, where
-NashConv is exact, too. The network and the longer fit are also measured on all boards.
+NashConv is exact, too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from deepcfr.boards.sweep import sweep
 from deepcfr.config import SamplingConfig
 from deepcfr.core.rng import key
 from deepcfr.game.poker import poker_game
-from deepcfr.measure.exploitability import exploitability
 from deepcfr.policy.base import Policy
 from deepcfr.run.folder import RunFolder
 from deepcfr.run.metrics import environment
@@ -57,7 +56,6 @@ def averages(path: Path) -> dict[str, Any]:
         fit = solver.fit_average(longer)
         found["longer fit"] = {"steps": STEPS, "batch_size": BATCH, "loss": fit.loss, "fit_seconds": round(fit.seconds)}
         found["longer fit"] |= measured(solver, solver.policy("average"))
-    found["longer fit"]["all boards"] = exploitability(solver.policy("average")).nash_conv
     return found
 
 

@@ -103,7 +103,7 @@ def _equal_time_plan(game: str, minutes: float, last: Mapping[str, int]) -> Plan
 # The size of an iteration on `fhp-mini`: factors that are tried, smaller ones where the smallest was the best, and the one
 # with the lowest NashConv for each method
 _TRIED = (1.0, 0.3, 0.1, 0.03)
-_SMALLER = {name: (*_TRIED, 0.01) for name in ("escher", "vr-deep-pdcfr+", "ppo", "mmd", "nfsp")}
+_SMALLER = dict.fromkeys(("escher", "vr-deep-pdcfr+", "ppo", "mmd", "nfsp"), (*_TRIED, 0.01))
 BEST_SIZES = {
     "deep-cfr": 0.1, "sd-cfr": 0.1, "rcfr": 0.1, "double-neural": 0.3, "dream": 0.1, "escher": 0.1, "deep-cfr+": 0.1,
     "deep-dcfr+": 0.1, "deep-pdcfr+": 0.3, "vr-deep-cfr+": 0.1, "vr-deep-dcfr+": 0.3, "vr-deep-pdcfr+": 0.3, "ppo": 0.1,
