@@ -68,7 +68,7 @@ seems, and the first more steps. The values are those that the notes of github.c
 figures; the paper prints none.
 
 **At equal t ours is 1.5 to 2.5 times the first curve.** By figure 2 an iteration of it touches 0.94 to 1.23 million
-nodes, one of ours 0.47 to 0.49 million. At equal nodes ours is 0.9 to 1.2 times the paper's where that is at t = 50,
+nodes, one of ours 0.47 to 0.57 million. At equal nodes ours is 0.9 to 1.2 times the paper's where that is at t = 50,
 and 1.3 to 1.7 times where it is at t = 100: the gap grows.
 
 **More traversals close most of it at t = 50, and little at t = 100.** 25,000 touch 1.1 to 1.2 million nodes an
@@ -82,14 +82,14 @@ of 20,000 and of no abstraction, and behind 200 buckets, which end highest of th
 **Early fits learn their samples by heart.** To t = 20, fits of at most 10 passes over the memory (`advantage.passes`)
 have half the steps of 1,000 a fit, and the one seed is below 1,000 and 4,000 steps. With 25,000 traversals 2 passes are
 no better than 1,000 steps at t = 20. Targets in chips, which are fitted less closely, come to [a tenth
-less](levers.md) in one seed of 1,000 steps.
+less](levers.md) in one seed of 1,000 steps, no more than a run differs from its repetition.
 """
 _FAMILY_OPENING = """# Relatives of Deep CFR compared
 
-Fifteen methods on four games, by exact NashConv (exploitability is half of it), without hand strength. Intervals are
-Student's 95 % over seeds; a figure without one is of one seed. *Published* is of others. `python -m experiments report`
-writes this page; `experiments/results/records` has every run. Pages of the methods: [DREAM](algorithms/dream.md),
-[ESCHER](algorithms/escher.md), [bootstrapped advantages](algorithms/vr-deep-cfr.md),
+Fifteen methods on four games (SD-CFR on three), by exact NashConv (exploitability is half of it), without hand
+strength. Intervals are Student's 95 % over seeds; a figure without one is of one seed. *Published* is of others.
+`python -m experiments report` writes this page; `experiments/results/records` has every run. Pages of the methods:
+[DREAM](algorithms/dream.md), [ESCHER](algorithms/escher.md), [bootstrapped advantages](algorithms/vr-deep-cfr.md),
 [RCFR and Double Neural CFR](algorithms/regression-cfr.md), [SD-CFR](algorithms/sd-cfr.md),
 [policy gradients](algorithms/ppo.md), [NFSP](algorithms/nfsp.md).
 """

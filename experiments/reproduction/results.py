@@ -53,6 +53,7 @@ class SeedRun:
     seconds: float  # exact evaluations included
     curve: tuple[Point, ...]
     full_from: int | None  # the first iteration after which all its memories were full; None if never
+    fit_share: float  # share of fits in the time of the iterations that metrics have; 0 for tables
 
     @property
     def last(self) -> float:
@@ -157,7 +158,8 @@ def _read_arm(root: Path, study: Study, budget: Budget, arm: Arm, seeds: range) 
             if "evaluation" in line
         )
         if points:
-            runs[seed] = SeedRun(run.path, lines[-1]["seconds"], points, _full_from(run.config, lines))
+            full_from = _full_from(run.config, lines)
+            runs[seed] = SeedRun(run.path, lines[-1]["seconds"], points, full_from, _fit_share(lines))
     return ArmResult(arm, runs, missing)
 
 
@@ -168,6 +170,14 @@ def _full_from(config: RunConfig, lines: Sequence[Mapping[str, Any]]) -> int | N
         if min(*line["advantage_samples"], line["strategy_samples"]) >= config.memory.capacity:
             return int(line["iteration"])
     return None
+
+
+def _fit_share(lines: Sequence[Mapping[str, Any]]) -> float:
+    fits, rest = (
+        sum(line.get(key, 0.0) for line in lines for key in keys)
+        for keys in (("fit_seconds",), ("traversal_seconds", "play_seconds"))
+    )
+    return fits / (fits + rest) if fits else 0.0
 
 
 # Values

@@ -17,7 +17,17 @@ from experiments.reproduction.results import (
     mean_when_full,
     nodes_to_reach,
 )
-from experiments.studies import LEAST_SEEDS, Below, FewerNodes, LevelsOff, Moves, NotAbove, Statement, Test
+from experiments.studies import (
+    LEAST_SEEDS,
+    Below,
+    FewerNodes,
+    LevelsOff,
+    MostlyFits,
+    Moves,
+    NotAbove,
+    Statement,
+    Test,
+)
 
 Outcome = Literal["holds", "not shown", "does not hold", "cannot be said"]
 _WORST_FIRST: tuple[Outcome, ...] = ("cannot be said", "does not hold", "not shown", "holds")
@@ -54,7 +64,7 @@ def judge(test: Test, result: StudyResult) -> Judgement:
         return _judge_fewer_nodes(test, result)
     if isinstance(test, LevelsOff):
         return _judge_levels_off(test, result)
-    return _judge_moves(test, result)
+    return _judge_fits(test, result) if isinstance(test, MostlyFits) else _judge_moves(test, result)
 
 
 def arms_of(test: Test) -> tuple[str, ...]:
@@ -212,6 +222,17 @@ def _judge_moves(test: Moves, result: StudyResult) -> Judgement:
     rise = change.mean if test.rises else -change.mean
     outcome: Outcome = "holds" if rise > change.half else "does not hold" if -rise > change.half else "not shown"
     return Judgement(outcome, words)
+
+
+def _judge_fits(test: MostlyFits, result: StudyResult) -> Judgement:
+    arm = result.arms[test.arm]
+    shares = sorted(run.fit_share for run in arm.runs.values())
+    if not shares:
+        return _unsaid(test, result, "")
+    words = f"fits take {shares[0]:.0%} to {shares[-1]:.0%} of the time of {arm.arm.label}"
+    if len(shares) < LEAST_SEEDS:
+        return Judgement("not shown", f"{words}: {_FEW}")
+    return Judgement("holds" if shares[0] > 0.5 else "does not hold" if shares[-1] < 0.5 else "not shown", words)
 
 
 def _unsaid(test: Test, result: StudyResult, where: str) -> Judgement:

@@ -108,7 +108,14 @@ class Moves:
     rises: bool = False
 
 
-Test = Below | NotAbove | FewerNodes | LevelsOff | Moves
+@dataclass(frozen=True)
+class MostlyFits:
+    """SGD steps take more than half of the time of iterations in every run of an arm; average fits do not count."""
+
+    arm: str
+
+
+Test = Below | NotAbove | FewerNodes | LevelsOff | Moves | MostlyFits
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ from experiments.studies import (
     Below,
     FewerNodes,
     LevelsOff,
+    MostlyFits,
     Moves,
     NotAbove,
     Plan,
@@ -73,6 +74,8 @@ def find(run: RunFolder, values: Sequence[float]) -> None:
             "iteration": iteration,
             "seconds": 30.0 * iteration,
             "total_nodes_touched": nodes,
+            "traversal_seconds": 20.0,
+            "fit_seconds": value,
             "advantage_samples": [nodes, nodes],
             "strategy_samples": 2 * nodes,
             "evaluation": {"nash_conv": value, "seconds": 0.5},
@@ -310,6 +313,16 @@ def test_what_is_about_full_memories_needs_them_full(tmp_path: Path) -> None:
     made_up(tmp_path, "plain", 2, [40.0, 20.0], study)  # stopped: a run that has not got there is none to leave out
     growing = replace(study, growing=True)
     assert judge(Moves("plain"), read(tmp_path, growing))[0] == "cannot be said"
+
+
+def test_fits_take_most_of_the_time_if_they_do_in_every_run(root: Path) -> None:
+    words = "fits take 54% to 55% of the time of plain"  # 70 to 72 of 130 to 132 seconds
+    assert judge(MostlyFits("plain"), read(root)) == ("holds", words)
+    for seed, outcome in enumerate(("not shown", "not shown", "does not hold")):
+        find(RunFolder.open(arm_path(root, STUDY, "quick", ARMS[0], seed)), [10.0, 10.0, 10.0])
+        assert judge(MostlyFits("plain"), read(root))[0] == outcome
+    shutil.rmtree(arm_path(root, STUDY, "quick", ARMS[1], 2))
+    assert judge(MostlyFits("few"), read(root))[0] == "not shown"  # two seeds, 70 % and more
 
 
 def test_at_equal_nodes_curves_are_read_between_evaluations(root: Path) -> None:
