@@ -1,6 +1,7 @@
 """The page of all statements: verdicts are of the studies' pages, of records that are compared, or of tests."""
 
 import ast
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,9 @@ import pytest
 
 from deepcfr.core.errors import ConfigError
 from experiments.filled import ROOT
+from experiments.intervals import contrast, interval_of
 from experiments.kept_runs import KEPT
+from experiments.reproduction.results import final, read_study
 from experiments.statements import (
     compared,
     judged_statements,
@@ -16,6 +19,7 @@ from experiments.statements import (
     statement_lines,
     write_statements,
 )
+from experiments.studies import STUDIES
 
 DOCS = Path(__file__).parents[2] / "docs"
 SECTION = """## Figure 2: one (fig2, quick, fhp-mini)
@@ -96,3 +100,25 @@ def test_the_page_is_up_to_date(tmp_path: Path) -> None:
     for page in DOCS.glob("reproduction*.md"):
         (tmp_path / page.name).write_bytes(page.read_bytes())
     assert write_statements(tmp_path).read_text() == (DOCS / "statements.md").read_text()
+
+
+def test_figures_of_evidence_stand_on_the_linked_pages_or_follow_from_records() -> None:
+    base = read_study(KEPT, STUDIES["fig2"], "quick").arms["base"]
+    ablations = read_study(KEPT, STUDIES["fig4-left"], "quick").arms
+    scratch, tuned = final(ablations["base"]), final(ablations["fine-tune"])
+    assert scratch
+    assert tuned
+    less = contrast((1.5, scratch), (-1, tuned))
+    fits = interval_of([run.fit_share / (1 - run.fit_share) for run in base.runs.values()])
+    computed = {f"{fits}", f"{less.mean:.0f} ± {less.half:.0f}", "754 ± 87"}  # the last one is in search.json
+    checked = 0
+    for statement in STATEMENTS:
+        evidence = statement.get("evidence", "")
+        pages = "".join((DOCS / name).read_text(encoding="utf-8") for name in re.findall(r"\]\(([^)#]+)", evidence))
+        for figure in re.findall(r"\d[\d,.]* ± \d[\d,.]*\d|\d ± \d", evidence):
+            assert figure in computed or figure in pages.replace(".0 ±", " ±") or figure in pages, (
+                figure,
+                statement["text"],
+            )
+            checked += 1
+    assert checked >= 15
