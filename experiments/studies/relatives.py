@@ -194,7 +194,7 @@ RELATIVES: dict[StudyName, Study] = {
             "family-fhp", "", "Relatives of Deep CFR on flop hold'em",
             "The settings of `deepcfr train fhp --solver NAME`, 17 minutes of one thread and then the last fit. For DREAM "
             "the average network is measured, not SD-CFR's average. The schedules of PPO, MMD and NFSP end later than the "
-            "time. The two best methods have three seeds.",
+            "time. The five best methods have three seeds, each with as many iterations as the first.",
             {"quick": _equal_time_plan("fhp", 17.0, {})}, growing=True,
         ),
         Study(
