@@ -15,8 +15,8 @@ from deepcfr.game.rules import PokerRules
 _FOUR_ROUND_NAMES = ("hulh", "hunl-pot", "hunl-200")
 # The recipes of games, and of games of each size
 _RECIPES = {
-    "kuhn": "kuhn", "leduc": "leduc", "fhp": "fhp-quick", "fhp-pot": "fhp-pot", "hulh": "hulh-quick",
-    "hunl-pot": "hunl-pot", "hunl-200": "hunl-200",
+    "kuhn": "kuhn", "leduc": "leduc", "fhp": "fhp-quick", "fhp-pot": "fhp-pot",
+    **dict.fromkeys(_FOUR_ROUND_NAMES, "four-rounds"),
 }  # fmt: skip
 _NFSP = {"tiny": "kuhn-nfsp", "small": "leduc-nfsp", "large": "large-nfsp"}
 LOCAL_CLUSTER = "local"  # address that starts a cluster on this machine
