@@ -49,9 +49,9 @@ COMMANDS = (
     "exploitability {models}/fhp-faithful",
     "match {models}/fhp-paper {models}/fhp --boards 20 --seed 1",
     "match {models}/hulh {models}/hulh --hands 300 --seed 1",
-    "match {models}/hunl-200 {models}/hunl-200-deep --hands 300 --seed 1",
+    "match {models}/hunl-200 scripted:call --hands 300 --seed 1",
     "strategy {models}/hulh 'Qs Qh / rc / Ks Qd 2h / cr'",
-    "strategy {models}/hunl-200-deep 'As Ks'",
+    "strategy {models}/hunl-200 'As Ks'",
     # Short runs of every solver
     f"train kuhn --config kuhn --seed 1 --iterations 3 {_FIT}",
     f"train leduc --config leduc --seed 1 {_BOARDS}",
@@ -98,7 +98,7 @@ COMMANDS = (
     "lbr {models}/fhp --boards 3 --seed 1",
     "lbr {models}/hunl-200 --hands 40 --seed 1",
     "dealer {models}/hulh {models}/hulh --hands 20 --seed 1 --duplicate --phh {run}/phh --log {run}/log --port 0",
-    "dealer {models}/hunl-200 {models}/hunl-200-deep --hands 20 --seed 1 --phh {run}/phh --log {run}/log --port 0",
+    "dealer {models}/hunl-200 random:{models}/hunl-200 --hands 20 --seed 1 --phh {run}/phh --log {run}/log --port 0",
 )  # fmt: skip
 
 

@@ -17,8 +17,8 @@ from deepcfr.run.record import shipped_agents
 from deepcfr.web.site import open_site
 
 MODELS = Path(__file__).parents[1] / "models"
-NAMES = ["fhp", "fhp-cfr-d", "fhp-faithful", "fhp-paper", "hulh", "hunl-200", "hunl-200-deep", "kuhn", "leduc"]
-BY_INTEREST = ["hunl-200-deep", "hunl-200", "hulh", "fhp-cfr-d", "fhp", "fhp-faithful", "fhp-paper", "leduc", "kuhn"]
+NAMES = ["fhp", "fhp-cfr-d", "fhp-faithful", "fhp-paper", "hulh", "hunl-200", "kuhn", "leduc"]
+BY_INTEREST = ["hunl-200", "hulh", "fhp-cfr-d", "fhp", "fhp-faithful", "fhp-paper", "leduc", "kuhn"]
 
 
 def test_every_shipped_model_is_listed_with_its_figures_and_its_card() -> None:
@@ -127,6 +127,10 @@ def test_what_a_perfect_opponent_wins_is_told_in_the_unit_of_the_game() -> None:
     assert told["hulh"] == (
         "A perfect opponent wins about 6.42 big blinds or more in 100 hands from it "
         "(local best response 64.2 ± 25.3 mbb/g). Always folding loses 75."
+    )
+    assert told["hunl-200"] == (  # a bound below zero tells nothing
+        "How much a perfect opponent wins from it is not known (local best response -19 ± 88 mbb/g). "
+        "Always folding loses 75."
     )
 
 

@@ -71,11 +71,10 @@ def test_a_package_of_larger_agents_is_found(built: Path, larger: Path, tmp_path
         cwd=empty, env=os.environ | {"PYTHONPATH": str(site)}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     found = json.loads(done.stdout)
-    assert sorted(found) == ["fhp", "hulh", "hunl-200", "hunl-200-deep", "kuhn", "leduc"]
+    assert sorted(found) == ["fhp", "hulh", "hunl-200", "kuhn", "leduc"]
     assert {name for name, path in found.items() if path.startswith(str(site / "deepcfr_agents"))} == {
         "hulh",
         "hunl-200",
-        "hunl-200-deep",
     }
     assert Path(found["fhp"]) == site / "deepcfr/agents/fhp"
 

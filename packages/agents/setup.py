@@ -6,7 +6,7 @@ from shutil import copytree
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-AGENTS = ("hulh", "hunl-200", "hunl-200-deep")
+AGENTS = ("hulh", "hunl-200")
 MODELS = Path(__file__).resolve().parents[2] / "models"
 
 

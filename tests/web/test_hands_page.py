@@ -93,7 +93,7 @@ def test_ranges_come_from_an_agent_and_what_was_written_stays(somebody: TestClie
     assert all(name in page for name in ("these are those of hulh", TEXT.splitlines()[0], 'value="hero"'))
     (ranges,) = re.findall(r'<textarea id="ranges".*?>(.*?)</textarea>', page, re.DOTALL)
     assert set(read_ranges(ranges)["raise"]) == {"BTN", "BB"}
-    assert re.findall(r'name="agent" value="(.*?)"', page)[-1] == "hunl-200-deep"
+    assert re.findall(r'name="agent" value="(.*?)"', page)[-1] == "hunl-200"
     assert "are those of" not in somebody.get("/hands").text
     somebody.put("/api/hands?agent=hulh", content=CALLED)
     assert not wait(somebody)["refused"]

@@ -36,7 +36,7 @@ CARD = "card.md"
 _WRITTEN = (CARD, "report.html")  # about a model, and no part of it
 _ROW = re.compile(r"\| (?P<name>[^|]+) \| (?P<value>.+) \|")
 _BOUND = re.compile(
-    r"(?P<mean>[\d,.]+) ± (?P<half>[\d,.]+) (?P<unit>\S+) a seat"
+    r"(?P<mean>-?[\d,.]+) ± (?P<half>[\d,.]+) (?P<unit>\S+) a seat"
 )  # of a local best response, in a card
 _HANDS = 100  # that a loss is told for
 
@@ -167,8 +167,11 @@ def _strength(source: GameSource, exact: float | None, at_least: list[float] | N
         return f"A perfect opponent wins {won} from it (exploitability {exact / 2:.2f} {milli}, exact).{folder}"
     if at_least:
         mean, half = at_least
+        bound = f"(local best response {mean:g} ± {half:g} {milli}).{folder}"
+        if mean <= half:
+            return f"How much a perfect opponent wins from it is not known {bound}"
         won = f"about {_HANDS * mean / 1000:.3g} {unit} or more in {_HANDS} hands"
-        return f"A perfect opponent wins {won} from it (local best response {mean:g} ± {half:g} {milli}).{folder}"
+        return f"A perfect opponent wins {won} from it {bound}"
     return "How much a perfect opponent wins from it was not measured."
 
 

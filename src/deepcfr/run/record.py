@@ -28,7 +28,7 @@ with warnings.catch_warnings():
     warnings.filterwarnings("ignore", message="only soft file lock is available")
     from filelock import FileLock, Timeout, UnixFileLock
 
-LARGER = ("hulh", "hunl-200", "hunl-200-deep")  # the agents of the package in packages/agents
+LARGER = ("hulh", "hunl-200")  # the agents of the package in packages/agents
 _PACKAGE = Path(__file__).parents[1]
 
 
