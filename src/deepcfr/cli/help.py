@@ -121,7 +121,8 @@ def _quickly_checked(kind: Any) -> Any:
     """A type whose default tyro checks without typeguard, which takes a tenth of a second to load; it is read as `kind`."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return Annotated[(_quickly_checked(parts[0]), *parts[1:])]
+        # the mark makes it another type, of which early versions of Python 3.11 do not find the equal one in their cache
+        return Annotated[(_quickly_checked(parts[0]), *parts[1:], "quickly checked")]
     if origin is tuple:
         return Annotated[tuple, ConstructorRegistry.get_primitive_spec(PrimitiveTypeInfo.make(kind, set(MARKERS)))]
     return Union[tuple(map(_quickly_checked, parts))] if origin is UnionType else kind  # noqa: UP007
