@@ -118,7 +118,11 @@ def test_the_recipe_of_a_model_is_a_command_of_this_version_and_its_checkpoint_i
         assert run.checkpoint(pytest.fail).iteration == read_metrics(run.metrics_path)[-1]["iteration"]
 
 
-def test_what_a_perfect_opponent_wins_is_told_in_the_unit_of_the_game() -> None:
+def test_what_a_perfect_opponent_wins_is_told_in_the_unit_of_the_game(tmp_path: Path) -> None:
+    shutil.copytree(MODELS / "hulh", tmp_path / "hulh")
+    card = tmp_path / "hulh" / "card.md"
+    card.write_text(card.read_text().replace("64.2 ± 25.3", "20.2 ± 25.3"))  # which may be 0
+    assert "is not known (local best response 20.2 ± 25.3 mbb/g)" in model_facts(tmp_path)[0]["strength"]
     told = {facts["game"]: facts["strength"] for facts in model_facts(MODELS)}
     assert told["kuhn"] == (
         "A perfect opponent wins 0.52 antes in 100 hands from it (exploitability 5.21 mA/g, exact). "
